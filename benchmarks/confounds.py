@@ -18,7 +18,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from common import markdown, parser, report
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless._engine.permutation.metrics import METRICS
+from foldless.estimators.metrics import METRICS
 from foldless.model_selection import Confounds, cross_val_predict, permutation_test_pattern, permutation_test_score
 
 M, FEATURES = 199, 20

@@ -36,6 +36,18 @@ def test_sums_of_other_places_of_the_classes_are_refused(tmp_path):
         chunked.cross_validate(LSSVC("linear"), data, classes=["a", "aa", "b", "c"], **options)
 
 
+def test_sums_of_other_columns_are_refused(tmp_path):
+    """Such as those of a version that left out the column of ones of models without an intercept."""
+    model, data = LSSVR("linear", fit_intercept=False), chunked.arrays(X, VALUES)
+    chunked.cross_validate(model, data, cv=3, checkpoint=tmp_path)
+    with np.load(tmp_path / "sums.npz") as file:
+        arrays = dict(file)
+    arrays["sums_gram_0"] = np.delete(np.delete(arrays["sums_gram_0"], 3, 1), 3, 2)
+    np.savez(tmp_path / "sums.npz", **arrays)
+    with pytest.raises(ValueError, match="belongs to another run"):
+        chunked.cross_validate(model, data, cv=3, checkpoint=tmp_path)
+
+
 def rows_of(X, start=0, **others):
     """Checked rows with all that rows can have."""
     n = X.shape[0]

@@ -12,7 +12,7 @@ from sklearn.model_selection import PredefinedSplit
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, chunked
 from foldless.kernels import FeatureMap, Nystroem, RandomFeatures
 from foldless.model_selection import FoldlessSearchCV
-from support.refits import refit
+from support.refits import leave_one_out, refit
 from support.tolerances import assert_close
 
 N = 211
@@ -360,6 +360,20 @@ def test_rows_that_carry_a_feature_alone_are_told():
     X[0, 0], X[:, 1] = 1e4, np.arange(20)
     with pytest.warns(UserWarning, match="1 rows carry a feature nearly alone"):
         chunked.cross_validate(LSSVR("linear"), chunked.arrays(X, np.arange(20.0) % 3), cv=None)
+
+
+def test_rows_left_out_at_a_tiny_alpha_equal_refits():
+    """The row that carries a feature alone keeps 5 digits at an alpha of 1e-10 of the scale, the others keep all."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(60, 4)), np.where(np.arange(60) == 3, 5.0, 0.0)])
+    y = X[:, 0] + X[:, 4] + np.sin(X[:, 1])
+    model = LSSVR("linear", alpha=1.01e-10 * np.linalg.norm(X - X.mean(0), 2) ** 2)
+    found = np.empty(60)
+    with pytest.warns(UserWarning, match="1 rows carry a feature nearly alone"):
+        chunked.cross_validate(model, chunked.arrays(X, y, rows=20), cv=None, predictions=found)
+    expected = np.array([refit(model, X, y, train).predict(X[test])[0] for train, test in leave_one_out(60)])
+    assert_close(found[3], expected[3], rtol=1e-5)
+    assert_close(np.delete(found, 3), np.delete(expected, 3), rtol=1e-12)
 
 
 def test_a_tiny_alpha_is_told():

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
-from foldless._engine.permutation.confounded import ExchangeableGivenConfounds
+from foldless._sklearn.confounded import given_confounds
 from foldless.model_selection import Confounds, RefitWarning, nested_cross_validate, permutation_test_score
 from support.permutation import (
     BINARY,
@@ -177,7 +177,7 @@ def test_stratified_folds_permute_within_test_sets_given_the_confounds():
     fold = np.empty(N, int)
     for number, (_, test) in enumerate(splits):
         fold[test] = number
-    scheme = replace(ExchangeableGivenConfounds.of(LABELS, CONFOUNDS), strata=fold)  # the model has no strata
+    scheme = replace(given_confounds(LABELS, CONFOUNDS), strata=fold)  # the model has no strata
     orders = np.vstack([np.arange(N), scheme.orders(N, M, 7)])
     scores = scores_of_labelings(LSSVC(gamma=0.1), X, LABELS, orders, splits=splits, confounds=CONFOUNDS)
     assert_scores(result, scores)

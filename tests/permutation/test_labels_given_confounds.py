@@ -9,6 +9,7 @@ from scipy import stats
 
 from foldless._engine.permutation import confounded
 from foldless._engine.permutation.confounded import ExchangeableGivenConfounds, Residuals
+from foldless._sklearn.confounded import given_confounds
 from support.refits import labelings, relabelled
 
 LEVEL = 1e-4  # of false alarms
@@ -87,7 +88,7 @@ def test_orders_are_permutations_within_strata_that_follow_the_random_state():
     n, strata = 61, rng.integers(0, 3, 61)
     C = rng.normal(size=(n, 2))
     y = np.array(["a", "b", "c"])[np.digitize(C[:, 0] + rng.normal(size=n), [-0.5, 0.5])]
-    scheme = ExchangeableGivenConfounds.of(y, C, strata)
+    scheme = given_confounds(y, C, strata)
     orders = scheme.orders(n, 200, 5)
     assert_array_equal(np.sort(orders, 1), np.tile(np.arange(n), (200, 1)))
     assert (strata[orders] == strata).all()
@@ -102,7 +103,7 @@ def test_permuted_labels_keep_their_association_with_the_confounds():
     rng = np.random.default_rng(3)
     C = rng.normal((1e9, 0.0, 3.0), size=(400, 3))  # the third is of no account
     y = (C[:, 0] - 1e9 + C[:, 1] + rng.logistic(size=400) / 2 > 0).astype(int)
-    orders = ExchangeableGivenConfounds.of(y, C).orders(400, 500, 0)
+    orders = given_confounds(y, C).orders(400, 500, 0)
 
     def distance(labels):
         return C[labels == 1].mean(0) - C[labels == 0].mean(0)
@@ -116,16 +117,16 @@ def test_permuted_labels_keep_their_association_with_the_confounds():
 def test_labels_of_any_type_have_the_same_orders(kind):
     rng = np.random.default_rng(2)
     C, codes = rng.normal(size=(30, 1)), rng.integers(0, 3, 30)
-    orders = ExchangeableGivenConfounds.of(codes, C).orders(30, 9, 0)
+    orders = given_confounds(codes, C).orders(30, 9, 0)
     y = codes.astype(str).astype(object) if kind is object else codes.astype(kind)
-    assert_array_equal(ExchangeableGivenConfounds.of(y, C).orders(30, 9, 0), orders)
+    assert_array_equal(given_confounds(y, C).orders(30, 9, 0), orders)
 
 
 def test_rows_of_several_labels_move_with_all_of_them():
     rng = np.random.default_rng(1)
     C = rng.normal(size=(120, 1))
     y = (C + rng.logistic(size=(120, 3)) * [0.2, 0.2, 5.0] > 0).astype(int)
-    orders = ExchangeableGivenConfounds.of(y, C).orders(120, 200, 0)
+    orders = given_confounds(y, C).orders(120, 200, 0)
     kept = [np.mean([np.corrcoef(y[order, k], C[:, 0])[0, 1] for order in orders]) for k in range(3)]
     assert_allclose(kept, [np.corrcoef(y[:, k], C[:, 0])[0, 1] for k in range(3)], atol=0.06)
 
@@ -171,6 +172,6 @@ def test_values_that_the_confounds_determine_stay():
 def test_labels_that_a_confound_tells_apart_stay():
     """Nearly all: probabilities are not 0 or 1."""
     y = np.repeat([0, 1, 2], 20)
-    orders = ExchangeableGivenConfounds.of(y, (y * 1e3 + np.arange(60) / 60)[:, None]).orders(60, 50, 0)
+    orders = given_confounds(y, (y * 1e3 + np.arange(60) / 60)[:, None]).orders(60, 50, 0)
     assert np.mean(y[orders] != y) < 0.01
     assert len(np.unique(orders, axis=0)) == 50  # rows of one label take any of its places

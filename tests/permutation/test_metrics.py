@@ -9,7 +9,7 @@ from sklearn.model_selection import KFold
 
 import foldless._engine.permutation.metrics as metrics
 from foldless import LSSVC, LSSVR
-from foldless._engine.permutation.metrics import METRICS
+from foldless.estimators.metrics import METRICS, scorer_of
 from foldless.model_selection import permutation_test_score
 from support.permutation import BINARY, KFDA, VALUES, X
 from support.tolerances import assert_close
@@ -114,8 +114,8 @@ def test_metrics_of_values_far_from_zero_keep_the_digits_of_their_differences(na
 def test_scorers_of_metrics_give_their_values():
     model = Ridge().fit(X, VALUES)
     r = np.corrcoef(model.predict(X), VALUES)[0, 1]
-    assert_close(METRICS["correlation"].scorer()(model, X, VALUES), r)
+    assert_close(scorer_of(METRICS["correlation"])(model, X, VALUES), r)
     model = LogisticRegression().fit(X, BINARY)
-    assert METRICS["ber"].scorer()(model, X, BINARY) == 1 - theirs.balanced_accuracy_score(BINARY, model.predict(X))
-    assert METRICS["roc_auc"].scorer()(model, X, BINARY) == theirs.roc_auc_score(BINARY, model.decision_function(X))
+    assert scorer_of(METRICS["ber"])(model, X, BINARY) == 1 - theirs.balanced_accuracy_score(BINARY, model.predict(X))
+    assert scorer_of(METRICS["roc_auc"])(model, X, BINARY) == theirs.roc_auc_score(BINARY, model.decision_function(X))
     assert [name for name, metric in METRICS.items() if not metric.greater] == ["ber"]

@@ -11,9 +11,10 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import accuracy_score, make_scorer, recall_score
 
 from foldless import LSSVC, KernelFisherDiscriminant
-from foldless._engine.permutation.metrics import METRICS, Metric
+from foldless._engine.permutation.metrics import Metric
 from foldless._engine.permutation.nulls import Exchangeable
 from foldless._engine.readout.codings import chosen_among_close
+from foldless.estimators.metrics import METRICS
 from foldless.model_selection import cross_val_score, cross_validate, permutation_test_score
 
 N, M = 45, 12

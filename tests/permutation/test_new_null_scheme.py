@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import model_selection as skl
 
 from foldless import LSSVC
-from foldless._engine.permutation.confounded import ExchangeableGivenConfounds
 from foldless._engine.permutation.nulls import Exchangeable
+from foldless._sklearn.confounded import given_confounds
 from foldless.model_selection import WholeGroups, permutation_test_score
 
 N, M = 40, 9
@@ -184,7 +184,7 @@ def test_whole_groups_of_classes_keep_what_confounds_explain():
     options: dict[str, Any] = {"cv": BLOCKS, "n_permutations": M, "random_state": 5}
     result = permutation_test_score(MODEL, X, y, null=WholeGroups(groups), confounds=C, **options)
     means = C.reshape(8, 5, 2).mean(1)
-    among = ExchangeableGivenConfounds.of(y[::5], means)
+    among = given_confounds(y[::5], means)
     same = permutation_test_score(MODEL, X, y, null=OwnGroups(groups, among), confounds=C, **options)
     assert_array_equal(result.permutation_scores, same.permutation_scores)
     with pytest.raises(ValueError, match="needs one class for each group, and some groups have several"):

@@ -10,6 +10,7 @@ from scipy.special import expit, log_softmax, softmax
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
+from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
@@ -140,6 +141,20 @@ def test_priors_reweight_probabilities_by_bayes_rule(kind, c):
         expected = (90 * steps / steps.sum(1, keepdims=True) + expected) / 91
     kept = slice(None) if c == 2 else fitted.proba(S).argmax(1) == expected.argmax(1)
     assert_close(fitted.proba(S)[kept], expected[kept], rtol=1e-6)
+
+
+@pytest.mark.parametrize("scores", ["all different", "many equal", "equal up to rounding"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_monotone_curves_are_those_of_isotonic_regression(weighted, scores):
+    s, codes, w = scored(70, 2)
+    s = s.round(1) if scores != "all different" else s
+    s = s * (1 + np.arange(70) % 3 * np.finfo(float).eps / 4) if scores == "equal up to rounding" else s
+    w = np.where(np.arange(70) % 9, w, 0.0) if weighted else np.ones(70)
+    expected = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(s, codes, sample_weight=w)
+    new = np.linspace(s.min() - 1, s.max() + 1, 301)
+    curve = calibration.MonotoneCurve.fit(s, codes == 1, w)
+    assert_close(curve.predict(new), expected.predict(new), rtol=1e-12)
+    assert_close(curve.predict(s), expected.predict(s), rtol=1e-12)
 
 
 def test_priors_of_a_discriminant_halve_the_log_loss_of_rows_with_other_shares():

@@ -12,7 +12,7 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import StratifiedKFold
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
-from foldless._engine.permutation.confounded import ExchangeableGivenConfounds
+from foldless._sklearn.confounded import given_confounds
 from foldless._sklearn.request import PermutationRequest
 from foldless.model_selection import permutation_test_score
 from foldless.model_selection._patterns import run_pattern_test
@@ -58,7 +58,7 @@ def orders_of(n, strata=None, m=M, labels=None, confounds=None, seed=7):
     """
     if confounds is None or np.asarray(labels).dtype.kind == "f":
         return labelings(n, m, strata, seed)
-    drawn = ExchangeableGivenConfounds.of(labels, np.asarray(confounds).reshape(n, -1), strata).orders(n, m, seed)
+    drawn = given_confounds(labels, np.asarray(confounds).reshape(n, -1), strata).orders(n, m, seed)
     return np.vstack([np.arange(n), drawn])
 
 

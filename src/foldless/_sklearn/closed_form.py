@@ -18,7 +18,7 @@ from sklearn.model_selection import LeaveOneOut, LeavePOut
 from sklearn.utils import _safe_indexing
 
 from foldless._engine.heldout.sets import Sets
-from foldless._engine.permutation.metrics import METRICS, confusions
+from foldless._engine.permutation.metrics import confusions
 from foldless._engine.precision.base import SingularBlockError
 from foldless._engine.readout.codings import chosen_labels
 from foldless._engine.readout.task import Task
@@ -33,6 +33,7 @@ from foldless._sklearn.scorers import (
 )
 from foldless.estimators.access import fitted_on_part, rows_of
 from foldless.estimators.checks import warn_of_strata
+from foldless.estimators.metrics import METRICS
 
 RESPONSES = ("predict", "decision_function", ("decision_function", "predict_proba"))
 

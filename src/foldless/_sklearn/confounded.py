@@ -2,21 +2,38 @@
 
 As for a stand-in, scikit-learn's functions are handed row numbers in the place of X. An estimator of row numbers knows
 the rows and the confounds that belong to them.
+
+Labelings of classes that keep what confounds explain (``permutation.confounded``) come from a logistic model.
 """
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.base import clone as cloned
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 
 from foldless._engine.heldout.problem import Problem
+from foldless._engine.permutation.confounded import ExchangeableGivenConfounds
 from foldless._sklearn.pipelines import Search, split_steps
 from foldless.estimators.access import rows_of
 from foldless.estimators.meta import SlidingWindow
 from foldless.kernels import Linear
+
+RIDGE = 100.0  # 1 / penalty of the logistic model of standardised confounds, which separable labels would make infinite
+
+
+def given_confounds(y, C, strata=None):
+    """The null scheme of classes y (n,), or labels (n, m), by a logistic model of them on confounds C and strata."""
+    return ExchangeableGivenConfounds.of(y, C, strata, log_probability=_logistic_log_probability)
+
+
+def _logistic_log_probability(columns, codes):
+    """Log-probabilities (n, c) of class numbers (n,), up to a constant in every row."""
+    decision = LogisticRegression(C=RIDGE, max_iter=1000).fit(columns, codes).decision_function(columns)
+    return np.column_stack([np.zeros_like(decision), decision]) if decision.ndim == 1 else decision
 
 
 def innermost_estimator(estimator):

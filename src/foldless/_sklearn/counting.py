@@ -16,6 +16,7 @@ from foldless._engine.inference.counts import ANY_SCORE, HeldOutCounts, ScoreKin
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS
 from foldless._sklearn.pipelines import split_steps
 from foldless._sklearn.scorers import named_scorers
+from foldless.estimators.metrics import score_kind
 
 PREFIX = "rows of class "
 MOST_CLASSES = 30  # of which the labels of rows are counted one pair of classes after the other
@@ -93,10 +94,10 @@ def _kinds(scoring, estimator):
     """{name: :class:`ScoreKind`} of ``scoring=``; None is the estimator's own score."""
     if scoring is not None:
         scorers = named_scorers(scoring).items()
-        return {name: ScoreKind.of(argument, scorer) for name, (argument, scorer) in scorers}
+        return {name: score_kind(argument, scorer) for name, (argument, scorer) in scorers}
     last = split_steps(estimator).last
     score = getattr(type(last), "score", None)
     if not isinstance(last, FOLDLESS_ESTIMATORS) and score not in (ClassifierMixin.score, RegressorMixin.score):
         return {}
     name = "accuracy" if is_classifier(last) else "r2"
-    return {"score": ScoreKind.of(name, get_scorer(name))}
+    return {"score": score_kind(name, get_scorer(name))}

@@ -12,8 +12,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import _check_sample_weight
 
-from foldless._engine.permutation.confounded import ExchangeableGivenConfounds, Residuals
-from foldless._engine.permutation.metrics import confusion_metric
+from foldless._engine.permutation.confounded import Residuals
 from foldless._engine.permutation.nulls import (
     ENOUGH_LABELINGS,
     ROUNDING,
@@ -26,6 +25,7 @@ from foldless._engine.permutation.nulls import (
 from foldless._engine.tuning.spec import SearchSpec
 from foldless._sklearn import adapters
 from foldless._sklearn.adapters import TASKS
+from foldless._sklearn.confounded import given_confounds
 from foldless._sklearn.pipelines import Search, split_steps
 from foldless._sklearn.route import warn_caller
 from foldless._sklearn.routing import Metadata, route_metadata
@@ -33,6 +33,7 @@ from foldless._sklearn.scorer_checks import check_scorers
 from foldless._sklearn.scorers import Scoring, check_scorers_of_confounds, deciding_scoring, scores_by_name
 from foldless._sklearn.splits import depends_on_labels, splits_of_labeling
 from foldless.estimators.checks import Confounds, check_confounds
+from foldless.estimators.metrics import confusion_metric
 
 CONFUSION = "confusion"  # among scores: counts of the labels of each class
 COUNTS_OF_LABELS = "confusion matrix"  # their name beside those of the scores
@@ -205,7 +206,7 @@ def keep_association(estimator, data, scheme):
         y = check_array(data.y, ensure_2d=False, dtype=float, input_name="y")
         return scheme, replace(data, residuals=Residuals.of(y, C, Exchangeable(strata).levels(len(y))))
     if isinstance(scheme, Exchangeable):
-        scheme = ExchangeableGivenConfounds.of(data.y, C, strata)
+        scheme = given_confounds(data.y, C, strata)
     elif isinstance(scheme, WholeGroups):
         scheme = _groups_given_confounds(scheme, data.y, C)
     return scheme, data
@@ -219,7 +220,7 @@ def _groups_given_confounds(scheme, y, C):
             "null=WholeGroups(groups) with confounds needs one class for each group, and some groups have several. Use"
             " an object whose method orders keeps what the confounds explain."
         )
-    among = ExchangeableGivenConfounds.of(y[members[:, 0]], C[members].mean(1), getattr(scheme.among, "strata", None))
+    among = given_confounds(y[members[:, 0]], C[members].mean(1), getattr(scheme.among, "strata", None))
     return replace(scheme, among=among)
 
 

@@ -15,10 +15,11 @@ from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils.metaestimators import available_if
 
-from foldless._engine.permutation.metrics import METRICS, Metric
+from foldless._engine.permutation.metrics import Metric
 from foldless._engine.readout.codings import chosen_labels
 from foldless.estimators.access import EstimatorTask, rows_of
 from foldless.estimators.checks import warn_caller
+from foldless.estimators.metrics import METRICS, scorer_of
 
 # -- estimators whose predictions exist already ------------------------------------------------------------------------
 
@@ -112,7 +113,7 @@ def with_scorers(scoring):
         return scoring
     if scoring.pooled:
         raise ValueError(f"scoring={scoring!r} is of all held-out rows together; it is for permutation tests.")
-    return scoring.scorer()
+    return scorer_of(scoring)
 
 
 def is_function(scorer):
@@ -194,9 +195,9 @@ class Scoring:
     def of(cls, scoring, estimator):
         """The score of one argument ``scoring``; None is accuracy or R2."""
         if isinstance(scoring, Metric):
-            return cls(scoring.function, scoring, scoring.scorer(), scoring.scorer())
+            return cls(scoring.function, scoring, scorer_of(scoring), scorer_of(scoring))
         metric = METRICS.get(scoring) if isinstance(scoring, str) else None
-        for_sklearn = metric.scorer() if metric is not None and scoring not in get_scorer_names() else scoring
+        for_sklearn = scorer_of(metric) if metric is not None and scoring not in get_scorer_names() else scoring
         scorer = check_scoring(estimator, scoring=for_sklearn)
         if scoring is None:
             scoring = "accuracy" if is_classifier(estimator) else "r2"

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from foldless.chunked.sums import Sums
+from foldless._engine.heldout.row_sums import RowSums
+from foldless.chunked.sums import FoldSums
 
 SECONDS = 60.0  # between two writings of an unfinished pass
 SOME = 8  # rows of the sample whose features say which model it is
@@ -28,7 +29,7 @@ class Checkpoint:
 
     def __init__(self, folder, plans, survey):
         self.path = None if folder is None else Path(folder) / "sums.npz"
-        self.n_rows, self._last = survey.n_rows, time.monotonic()
+        self.n_rows, self.plans, self._last = survey.n_rows, plans, time.monotonic()
         if self.path is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.identity = _identity(plans, survey)
@@ -45,19 +46,19 @@ class Checkpoint:
         mine = {name: value for name, value in known.items() if not name.startswith("sums_")}
         row = int(mine.pop("place")[-1])
         same = mine.keys() == self.identity.keys()
-        if not same or not all(_same(mine[name], value) for name, value in self.identity.items()):
+        same = same and all(_same(mine[name], value) for name, value in self.identity.items())
+        if not same or any(len(known[f"sums_gram_{i}"][0]) != plan.n_sums for i, plan in enumerate(self.plans)):
             raise ValueError(
                 f"checkpoint: {self.path} belongs to another run, with other rows, folds, weights or kernels. Remove it"
                 " to start anew, or name another folder."
             )
-        count = sum(name.startswith("sums_gram") for name in known)
-        return row, [Sums(*(known[f"sums_{name}_{i}"] for name in Sums._fields)) for i in range(count)]
+        return row, [_unpacked(known, i, plan.r) for i, plan in enumerate(self.plans)]
 
     def save(self, row, sums):
         """Keep the sums where the pass is complete, or some time has passed."""
         if self.path is None or (row < self.n_rows and time.monotonic() - self._last < SECONDS):
             return
-        known = {f"sums_{name}_{i}": value for i, each in enumerate(sums) for name, value in each._asdict().items()}
+        known = {name: array for i, of_plan in enumerate(sums) for name, array in _packed(of_plan, i).items()}
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.unfinished")
         try:
             with temporary.open("wb") as file:
@@ -68,6 +69,19 @@ class Checkpoint:
         finally:
             temporary.unlink(missing_ok=True)
         self._last = time.monotonic()
+
+
+def _packed(sums, i):
+    """The sums of plan number i as named arrays."""
+    arrays = {**sums._asdict(), "gram": sums.regression.gram}
+    del arrays["regression"]
+    return {f"sums_{name}_{i}": array for name, array in arrays.items()}
+
+
+def _unpacked(arrays, i, r):
+    """The sums of plan number i, with r features, from named arrays."""
+    others = {name: arrays[f"sums_{name}_{i}"] for name in FoldSums._fields if name != "regression"}
+    return FoldSums(RowSums(arrays[f"sums_gram_{i}"], r), **others)
 
 
 def _identity(plans, survey):

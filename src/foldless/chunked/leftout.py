@@ -8,6 +8,13 @@ Without one row (h is its leverage, in the notation of ``models``),
 
 (Cawley & Talbot 2003; the update of U is that of a residual sum of squares.) Without a set of rows h is the matrix of
 all their pairs, with square roots of both weights, and 1 - h is I - h.
+
+1 - h is alpha P_ii / w, the share of a row that its own target does not explain, as a difference. Other forms, such as
+sums from which the row is subtracted, have hardly more digits. Where one row carries a feature nearly alone, the sums
+over all rows hold what the others add to it only up to eps of that row's square. So the relative error of a held-out
+fit is about eps / (1 - h), 6 digits at 1 - h = 1e-10. More digits take sums over the other rows alone, which is another
+pass over the data. Rows that nearly fit themselves (``precision.digits``) are counted, and a warning gives their
+number.
 """
 
 from dataclasses import dataclass
@@ -17,10 +24,9 @@ import numpy as np
 
 from foldless._engine.heldout.moments import Moments
 from foldless._engine.linalg import product, solve_definite
+from foldless._engine.precision.digits import nearly_fitted
 from foldless.chunked.models import Coefficients
 from foldless.estimators.checks import warn_caller
-
-FREE = 1e-6  # share of a row not explained by its own target, below which more than 6 digits are lost
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,8 @@ class LeftOut:
         U = product(np.subtract(Phi, self.mean, out=Phi), self.V)
         free = 1.0 - w * (product(np.square(U, out=U), self.inverted[:, :1])[:, 0] + self.constant)
         E = rest / free[:, None]
-        return Y - E, self._scores(*(each[:, None] for each in (Y, w, rest, E)))[:, 0], np.count_nonzero(free <= FREE)
+        scores = self._scores(*(values[:, None] for values in (Y, w, rest, E)))[:, 0]
+        return Y - E, scores, np.count_nonzero(nearly_fitted(free))
 
     def together(self, Phi, Y, w):
         """Scores of rows of positive weight by the model without all of them."""

@@ -1,25 +1,24 @@
 """Models of all rows and of each training part, for every alpha, from the sums of the folds.
 
-With G the sum of T' W T (``sums``) over the folds of a part, mass w = 1' W 1, means of features and targets mu = Phi' W
-1 / w and nu = Y' W 1 / w (0 without an intercept):
+With sums over the rows of a part (``sums``), and means of features and targets mu and nu (0 without an intercept):
 
-    S = Phi' W Phi - w mu mu' = V diag(s) V'        C = Phi' W Y - w mu nu'
+    S = (Phi - mu)' W (Phi - mu) = V diag(s) V'     C = (Phi - mu)' W (Y - nu)
     beta = V diag(1 / (s + alpha)) V' C             f(x) = (phi(x) - mu)' beta + nu
-    N = Y' W Y                                      U = N - w nu nu' - C' beta         (``heldout.moments``)
+    N = Y' W Y                                      U = (Y - nu)' W (Y - nu) - C' beta         (``heldout.moments``)
 
 One eigendecomposition serves all alphas. Training parts are sums over the other folds, not differences: nothing is lost
 where a fold holds nearly all of something. The squared error of a held-out fold follows from its own sums.
 """
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import numpy as np
 
 from foldless._engine.heldout.moments import Moments
 from foldless._engine.linalg import eigh_, product
 from foldless._engine.readout.codings import against_all
-
-SIX_DIGITS = 1e-10  # alpha over the largest eigenvalue down to which a Gram matrix keeps 6 digits
 
 
 @dataclass(frozen=True)
@@ -36,21 +35,17 @@ class Coefficients:
 
 
 class TrainingSums:
-    """The rows whose sums these are, ready for every alpha."""
+    """The rows with these :class:`RowSums`, ready for every alpha."""
 
-    def __init__(self, plan, gram):
-        r, y = plan.r, slice(plan.r + plan.intercept, None)
-        self.plan, self.mass = plan, 0.0
-        self.mean, self.level = np.zeros(r), np.zeros(plan.m)
-        self.S, self.C, self.YY = gram[:r, :r].copy(), gram[:r, y].copy(), gram[y, y]
+    def __init__(self, plan, sums):
+        self.plan, self.mass = plan, sums.mass[0]
+        self.mean, self.level, centred = np.zeros(plan.r), np.zeros(plan.m), sums
         if plan.intercept:
-            self.mass = gram[r, r]
-            self.mean, self.level = gram[:r, r] / self.mass, gram[y, r] / self.mass
-            self.S -= np.outer(gram[:r, r], self.mean)
-            self.C -= np.outer(gram[:r, r], self.level)
-        self.s, self.V = eigh_(self.S)
-        del self.S  # overwritten
-        self.s = np.maximum(self.s, 0.0)
+            self.mean, self.level = sums.mean, sums.target_means
+            centred = sums.about(self.mean, self.level)
+        self.C, self.N, self.spread = (values.copy() for values in (centred.cross, sums.targets, centred.targets))
+        s, self.V = eigh_(centred.features.copy())
+        self.s = np.maximum(s, 0.0)
         self.VC = product(self.V, self.C, transpose_a=True)
 
     def coefficients(self, alpha):
@@ -60,23 +55,24 @@ class TrainingSums:
         if self.plan.readout.needs_moments:
             explained = self.C.T @ weights
             explained = (explained + explained.T) / 2
-            moments = Moments(self.YY, self.YY - self.mass * np.outer(self.level, self.level) - explained)
+            moments = Moments(self.N, self.spread - explained)
             moments = moments._replace(V=explained) if moments.weak(self.plan.intercept) else moments
         return Coefficients(weights, self.level - self.mean @ weights, moments)
 
 
 def training_parts(plans, sums):
-    """(training part, Gram matrix of the held-out rows) of each fold, one at a time.
+    """(training part, sums over the held-out rows) of each fold, one at a time.
 
     ``plans`` and ``sums`` are those of all rows, and of each fold behind them where it has its own.
     """
     if len(plans) > 1:
-        for plan, own in zip(plans[1:], sums[1:], strict=True):
-            yield TrainingSums(plan, own.gram[0]), own.gram[1]
-    elif plans[0].folds.k > 1:
-        for fold, held_out in enumerate(sums[0].gram):
-            others = sum(gram for other, gram in enumerate(sums[0].gram) if other != fold)
-            yield TrainingSums(plans[0], others), held_out
+        for plan, of_fold in zip(plans[1:], sums[1:], strict=True):
+            yield TrainingSums(plan, of_fold.regression[0]), of_fold.regression[1]
+        return
+    k, of_folds = plans[0].folds.k, sums[0].regression
+    for fold in range(k) if k > 1 else ():
+        others = reduce(add, [of_folds[other] for other in range(k) if other != fold])
+        yield TrainingSums(plans[0], others), of_folds[fold]
 
 
 def check_folds(plan, sums):
@@ -97,10 +93,9 @@ def check_folds(plan, sums):
         )
 
 
-def squared_errors(plan, gram, coefficients):
-    """Weighted sum of squared errors of the targets (+-1 for labels), from the sums of the rows that are judged."""
-    whole = np.vstack([coefficients.weights, np.tile(coefficients.offset, (plan.intercept, 1)), -np.eye(plan.m)])
-    inner = whole.T @ gram @ whole
+def squared_errors(plan, sums, coefficients):
+    """Weighted sum of squared errors of the targets (+-1 for labels) of rows with these sums."""
+    inner = sums.residual_squares(coefficients.weights, coefficients.offset)
     if plan.readout.coding == "indicator":
         inner = against_all(against_all(inner, 0), 1)
     return float(np.trace(inner))

@@ -47,6 +47,11 @@ class Plan:
         return len(self.level)
 
     @property
+    def n_sums(self):
+        """Columns whose products are added up: features, a column of ones, and targets."""
+        return self.r + 1 + self.m
+
+    @property
     def n_classes(self):
         """Number of classes, 0 of a regression."""
         return len(self.layout.classes) if self.layout.labels else 0
@@ -59,7 +64,7 @@ class Plan:
     @property
     def block(self):
         """Rows whose features are looked at together."""
-        return max(64, ENTRIES_TOGETHER // (self.r + self.m + 1))
+        return max(64, ENTRIES_TOGETHER // self.n_sums)
 
     def features(self, X, out=None):
         """Features (n, r) of some rows about their origin, in double precision, as a new array or in ``out``."""

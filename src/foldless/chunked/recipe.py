@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from foldless._engine.precision.digits import SUMMED, cancels
 from foldless._engine.readout.task import Rule
 from foldless.chunked.arguments import check_cv
 from foldless.chunked.folds import folds_for
 from foldless.chunked.heldout import HeldOutModels, fold_press_of, press_of, score_of
 from foldless.chunked.leftout import left_out, warn_of_lost
-from foldless.chunked.models import SIX_DIGITS, TrainingSums, check_folds, squared_errors, training_parts
+from foldless.chunked.models import TrainingSums, check_folds, squared_errors, training_parts
 from foldless.chunked.plan import plans_of
 from foldless.chunked.predictions import asks_for, check_columns
 from foldless.chunked.result import ChunkedResult
@@ -40,7 +41,7 @@ class Candidate:
     def __init__(self, plans, sums, alphas):
         check_folds(plans[0], sums[0])
         self.plans, self.all_sums, self.sums, self.alphas = plans, sums, sums[0], alphas
-        self.whole = TrainingSums(plans[0], self.sums.gram.sum(0))
+        self.whole = TrainingSums(plans[0], self.sums.regression.total())
         self.folds, self.errors = [], np.zeros(len(alphas))  # squared errors of held-out folds
         for part, held_out in training_parts(plans, sums):
             self.folds.append([part.coefficients(alpha) for alpha in alphas])
@@ -117,7 +118,7 @@ def _errors(found, reader, settings):
     """
     plans, alphas, folds = [each.plans[0] for each in found], settings.alphas, found[0].plans[0].folds.k > 1
     shared = _share_class_weights(plans)
-    masses = np.array([[each.sums.mass.sum()] for each in found])
+    masses = np.array([each.sums.regression.mass.sum(0) for each in found])
     kfold, loo = np.array([each.errors for each in found]) / masses if folds else None, None
     if folds and not shared:
         models = [(tuple(each.plans[1:]), each.folds) for each in found]
@@ -164,9 +165,9 @@ def _fitted(plan, found, rule, params):
 
 def _warn_of_digits(found, alphas):
     """Sums of squares keep half the digits of a decomposition of the rows."""
-    least = SIX_DIGITS * max(each.whole.s.max(initial=0.0) for each in found)
-    if alphas.min() < least:
+    largest = max(candidate.whole.s.max(initial=0.0) for candidate in found)
+    if cancels(alphas.min(), largest, SUMMED):
         warn_caller(
-            f"alpha={alphas.min():g} is below {least:.3g}, from where on sums over chunks have fewer than 6 digits."
-            " Use a larger alpha, or scale the features."
+            f"alpha={alphas.min():g} is below {SUMMED * largest:.3g}, from where on sums over chunks have fewer than 6"
+            " digits. Use a larger alpha, or scale the features."
         )

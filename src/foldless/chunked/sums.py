@@ -1,25 +1,22 @@
-"""All that a fit needs of the rows, as sums over them: one Gram matrix for each fold.
+"""All that a fit needs of the rows, as sums over them (``heldout.row_sums``), for each fold.
 
-    T = [Phi, 1, Y],    T' W T   of shape (r + q + m, r + q + m)
-
-with the features Phi about their origin, the column of ones of an intercept (q = 1, or none), targets Y and weights W.
-Those of chunks add up (``merged``); those of all folds but one belong to the training part. A chunk is sorted by fold
-first, so a pass costs n (r + q + m)^2 operations, whatever the number of folds.
+Features are about their origin. Sums of chunks add up (``merged``); those of all folds but one belong to the training
+part. A chunk is sorted by fold first, so a pass costs n (r + 1 + m)^2 operations, whatever the number of folds.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from foldless._engine.heldout.row_sums import RowSums
 from foldless._engine.linalg import add_square_, mirror_
 from foldless.chunked.hashing import checksum
 
 
-class Sums(NamedTuple):
-    """Of each fold: Gram matrix (k, p, p), mass and rows (k,), rows of positive weight by class (k, c); a checksum."""
+class FoldSums(NamedTuple):
+    """Of each fold: sums over its rows, rows (k,), rows of positive weight by class (k, c); a checksum."""
 
-    gram: np.ndarray
-    mass: np.ndarray
+    regression: RowSums
     rows: np.ndarray
     labels: np.ndarray
     checksum: np.ndarray
@@ -50,23 +47,21 @@ def sums_of(plans, rows):
 
 def _sums(plan, rows, found):
     """Features are there for a block of rows at a time, always in the same memory."""
-    p, k = plan.r + plan.intercept + plan.m, plan.folds.k
-    gram, labels = np.zeros((k, p, p)), np.zeros((k, plan.n_classes))
-    mass, counts = np.zeros(k), np.zeros(k)
+    p, k = plan.n_sums, plan.folds.k
+    gram, counts, labels = np.zeros((k, p, p)), np.zeros(k), np.zeros((k, plan.n_classes))
     weights, memory = plan.weights(rows), np.empty((min(plan.block, len(rows)), p))
     for fold, places in blocks_of(plan, rows):
         T = memory[: len(places)]
         plan.features(rows.X[places], out=T[:, : plan.r])
-        T[:, plan.r : p - plan.m] = 1.0
-        T[:, p - plan.m :] = plan.targets(rows.y[places])
+        T[:, plan.r] = 1.0
+        T[:, plan.r + 1 :] = plan.targets(rows.y[places])
         w = weights[places]
         if not (w == 1).all():
             T *= np.sqrt(w)[:, None]
         add_square_(gram[fold], T.T)
-        mass[fold] += w.sum()
         counts[fold] += len(places)
         if plan.n_classes:
             labels[fold] += np.bincount(plan.codes(rows.y[places][w > 0]), minlength=plan.n_classes)
-    for each in gram:
-        mirror_(each)
-    return Sums(gram, mass, counts, labels, found)
+    for of_fold in gram:
+        mirror_(of_fold)
+    return FoldSums(RowSums(gram, plan.r), counts, labels, found)

@@ -11,13 +11,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from foldless._engine.heldout.sets import Sets
-from foldless._engine.inference.counts import ScoreKind
 from foldless._engine.inference.intervals import ScoreInterval, check_confidence, nested_interval
 from foldless._engine.inference.partitions import FoldPartitions, ScoreFunction, check_rows, scores_of_models
 from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import RandomStateLike
-from foldless._engine.permutation.metrics import METRICS
 from foldless.estimators.checks import check_option, check_whole
+from foldless.estimators.metrics import METRICS, score_kind, scorer_of
 from foldless.estimators.rows import reads_one_state
 
 
@@ -87,7 +86,8 @@ def _score_function(task, scoring):
     by_row = () if task.codes is not None else ("neg_mean_absolute_error",)
     check_option("scoring", scoring, (*metrics, *by_row))
     metric = metrics.get(scoring)
-    return ScoreFunction.of_metric(scoring, metric, ScoreKind.of(scoring, None if metric is None else metric.scorer()))
+    kind = score_kind(scoring, None if metric is None else scorer_of(metric))
+    return ScoreFunction.of_metric(scoring, metric, kind)
 
 
 def _partitions(cv, truth, score, random_state):

@@ -24,7 +24,6 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_method_params
 
-from foldless._engine.inference.counts import ScoreKind
 from foldless._engine.inference.intervals import ScoreInterval, check_confidence, interval_of
 from foldless._engine.inference.partitions import (
     ROW_SCORES,
@@ -48,6 +47,7 @@ from foldless._sklearn.splits import row_numbers
 from foldless._sklearn.standin import StandIn
 from foldless._sklearn.steps import StepsLike
 from foldless.estimators.checks import check_option, dense, rows_and_labels
+from foldless.estimators.metrics import score_kind
 from foldless.model_selection._nested import NestedSearch
 from foldless.model_selection._types import ConfoundsLike, CVLike, Params, ScoringLike
 
@@ -211,7 +211,7 @@ def score_function(scoring, estimator, y, classes):
         raise ValueError(f"scoring={name!r} is of all folds together; use 'neg_mean_squared_error', or 'r2' of each.")
     if response == "predict_proba" and not by_rows:
         raise ValueError(f"scoring={name!r} is a score of probabilities; of these neg_log_loss has intervals.")
-    kind = ScoreKind.of(name, scorer)
+    kind = score_kind(name, scorer)
     suits = metric is not None and metric.labels == (classes is not None)
     if by_rows or (suits and metric.classes in (None, 0 if classes is None else len(classes))):
         return ScoreFunction.of_metric(scoring, metric, kind, classes), response

@@ -17,7 +17,6 @@ from sklearn.model_selection import check_cv
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import _safe_indexing
 
-from foldless._engine.inference.counts import ScoreKind
 from foldless._engine.linalg.threads import threads_by_size, threads_for
 from foldless._engine.linalg.types import MatrixLike
 from foldless._engine.readout.calibration import fit_calibration
@@ -49,6 +48,7 @@ from foldless._sklearn.weights import route_with_weights, with_row_weights
 from foldless.estimators.access import EstimatorTask, chooses_landmarks, cut_of, fits_of, loo_scores_of
 from foldless.estimators.checks import confounds_left_out, rows_and_labels, warn_of_long_call
 from foldless.estimators.meta import OneAgainstAllClassifier
+from foldless.estimators.metrics import score_kind, scorer_of
 from foldless.model_selection._nested_result import NestedResult, tested
 from foldless.model_selection._search_spec import check_search_with_confounds, checked_rows, search_spec, with_scores
 from foldless.model_selection._types import ConfoundsLike, CVLike, Params, ScoringLike
@@ -262,8 +262,8 @@ def _counting(scorings, data, outer, predictions):
     counting = Counting.of(None, data.search.estimator, data.y, data.groups, outer)
     kinds = {}
     for name, scoring in scorings.items():  # the estimator's own score has a metric too
-        scorer = scoring.scorer if scoring.metric is None else scoring.metric.scorer()
-        kinds[name] = ScoreKind.of(scoring.argument, scorer)
+        scorer = scoring.scorer if scoring.metric is None else scorer_of(scoring.metric)
+        kinds[name] = score_kind(scoring.argument, scorer)
     if counting.counts is None:
         return Counting(kinds, None)
     tested_rows = np.concatenate([test for _, test in outer])

@@ -13,9 +13,10 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn import metrics
 
-from foldless._engine.inference.counts import HeldOutCounts, ScoreKind
+from foldless._engine.inference.counts import HeldOutCounts
 from foldless._engine.inference.intervals import widened_by_counts
 from foldless._engine.readout.calibration import fit_calibration
+from foldless.estimators.metrics import score_kind
 from foldless.tables.parts import Fold, Score
 
 CONFIDENCE = 0.9
@@ -137,7 +138,7 @@ def bootstrapped(measure, rows, prediction, decision, seed, how):
     )
     how = how.format(units="rows" if rows.groups is None else "groups")
     if rows.classifies:
-        kind = ScoreKind.of(measure.scorer, metrics.get_scorer(measure.scorer))
+        kind = score_kind(measure.scorer, metrics.get_scorer(measure.scorer))
         counts = HeldOutCounts.of(y, rows.groups).with_labels(y, prediction)
         low, high, why = widened_by_counts(low, high, value, CONFIDENCE, kind, counts)
         how += why

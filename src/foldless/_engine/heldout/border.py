@@ -21,7 +21,6 @@ k is r^2 k, q is r q and y is r y.
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils.extmath import row_norms
 
 from foldless._engine.linalg import dots, row_major
 
@@ -53,7 +52,7 @@ def border(solution, X):
         Phi = problem.features_new(X)
         f, c = Phi @ solution.weights + Q @ solution.B, r * (Phi @ P.feature_weights(slice(None)) + Q @ P.G)
         rest = r * (Phi - c @ problem.features(solution.rows))
-        s = problem.alpha * (1.0 + row_norms(c, squared=True)) + row_norms(rest, squared=True)
+        s = problem.alpha * (1.0 + dots(c, c)) + dots(rest, rest)
     else:
         K, q = r**2 * problem.gram_new(X, solution.rows), r * Q
         f, c = K @ solution.A / r + Q @ solution.B, P.apply(row_major(K.T)).T + q @ P.G

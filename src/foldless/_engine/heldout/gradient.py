@@ -23,11 +23,11 @@ products of size n^3 for each parameter. Exact for any list of held-out sets, ov
 """
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from foldless._engine.heldout.part import TrainingPart
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.linalg import add_outer_, product, put, scale_, take_block
+from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.linalg.memory import require_memory
 
 COLUMNS = 256  # columns that P is applied to at a time

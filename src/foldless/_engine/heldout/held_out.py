@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from foldless._engine.heldout.moments import Moments, nearly_gone, present_classes, remaining_masses
 from foldless._engine.linalg import (
@@ -29,6 +28,7 @@ from foldless._engine.linalg import (
     solve_definite,
     take_block,
 )
+from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.precision.base import SingularBlockError
 from foldless._engine.precision.digits import adds_up, few_digits
 

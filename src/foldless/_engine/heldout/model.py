@@ -9,11 +9,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from foldless._engine.heldout.confounds import ConfoundSums
 from foldless._engine.heldout.moments import present_classes
 from foldless._engine.linalg import put, take_block
+from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.precision.base import SingularBlockError
 from foldless._engine.precision.digits import adds_up, few_digits, little_kept
 

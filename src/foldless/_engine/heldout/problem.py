@@ -19,10 +19,9 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.extmath import row_norms
 
 from foldless._engine.heldout.rows import equal_rows
-from foldless._engine.linalg import eigenvalues, norm, orthonormal, scale_, thin_qr, upper_solve
+from foldless._engine.linalg import dots, eigenvalues, norm, orthonormal, scale_, thin_qr, upper_solve
 from foldless._engine.linalg.memory import require_memory
 from foldless._engine.precision import choose, cost
 from foldless._engine.precision.base import SingularBlockError
@@ -272,7 +271,10 @@ class Problem:
 
     def diag_new(self, X):
         """k(x, x) of new rows X."""
-        return self.kernel.diag(X) if self.shift is None else row_norms(self.features_new(X), squared=True)
+        if self.shift is None:
+            return self.kernel.diag(X)
+        Phi = self.features_new(X)
+        return dots(Phi, Phi)
 
     def gram_new(self, X, rows):
         """Kernel between new rows X and these rows."""
@@ -360,7 +362,8 @@ class Problem:
 
     def _computed_mean_diagonal(self):
         if self.shift is not None:
-            return float(np.mean(row_norms(self.features(self.active), squared=True)))
+            Phi = self.features(self.active)
+            return float(np.mean(dots(Phi, Phi)))
         rows = self.active
         if self.kernel.approximates:  # features of about 100 rows tell
             rows = rows[:: max(1, len(rows) // 100)]
@@ -395,7 +398,7 @@ class Problem:
     def whitened_features(self, rows):
         """W^1/2 Phi of ``rows``, dense."""
         Phi = self.root(rows) * self.features(rows)
-        self._check_size(row_norms(Phi, squared=True))
+        self._check_size(dots(Phi, Phi))
         return Phi
 
     def whitened_gram(self, rows, K=None):

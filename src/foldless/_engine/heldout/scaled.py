@@ -154,7 +154,7 @@ class ScaledParts:
         squares = variance if self.options["with_std"] else np.broadcast_to(1 / np.square(self.unit), variance.shape)
         weighted = sums.weighted
         if self.options["intercept"]:
-            mean, level = weighted.mean, weighted.target_sums / weighted.mass
+            mean, level = weighted.mean, weighted.target_means
         else:
             mean = mean if self.options["with_mean"] else np.broadcast_to(-self.center / self.unit, mean.shape)
             level = np.zeros_like(weighted.target_sums)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
-from sklearn.utils import check_random_state
 
 from foldless._engine.inference.intervals import corrected_error, nested_error, two_sided
+from foldless._engine.linalg.random_state import check_random_state
 from foldless.results import Result, by_name, lanes
 
 FLIPS = 9999  # where there are more ways to flip the signs than that

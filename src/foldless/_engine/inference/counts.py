@@ -26,7 +26,6 @@ precision  The average precision is taken as a share of the m rows of the positi
 With groups the numbers are those of the groups that hold a row of the class.
 """
 
-import inspect
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -35,7 +34,6 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import beta, norm
-from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_score
 
 SHARES = (
     "accuracy",
@@ -50,7 +48,6 @@ SHARES = (
 )
 AT_MOST_ONE = ("r2", "r2_pooled", "correlation", "matthews_corrcoef", "explained_variance")
 ANY = -np.inf, np.inf
-OURS = "sklearn.metrics", "foldless"  # modules whose functions of labels are known to be functions of counts
 ROWS, PAIRS, PRECISION = "rows", "pairs", "precision"
 WORDS = {
     ROWS: "what {total} {units} allow (Clopper & Pearson 1934)",
@@ -76,16 +73,6 @@ class ScoreKind:
     limits: tuple[float, float] = ANY
     counting: str | Callable | None = None
 
-    @classmethod
-    def of(cls, name, scorer=None):
-        """The kind of a score that was given by this name, or as something else, with its scorer."""
-        name = name if isinstance(name, str) else "score"
-        function: Any = getattr(scorer, "_score_func", None)
-        limits = limits_of(name)
-        if limits == ANY and getattr(function, "__module__", "").startswith("sklearn.metrics") and scorer._sign > 0:
-            limits = limits_of(function.__name__.removesuffix("_score"))
-        return cls(name, limits, _counting_of(scorer))
-
     @property
     def of_labels(self):
         """Whether the score follows from true and predicted labels."""
@@ -93,34 +80,6 @@ class ScoreKind:
 
 
 ANY_SCORE = ScoreKind()
-
-
-def _counting_of(scorer):
-    """How a scorer of scikit-learn counts rows."""
-    function: Any = getattr(scorer, "_score_func", None)
-    if not getattr(function, "__module__", "").startswith(OURS):
-        return None
-    sign, options = scorer._sign, scorer._kwargs
-    if function is accuracy_score and sign > 0 and not options:
-        return ROWS
-    if function is roc_auc_score and sign > 0 and options.get("max_fpr") is None:
-        return PAIRS
-    if function is average_precision_score and sign > 0 and "pos_label" not in options:
-        return PRECISION
-    weighted = "sample_weight" in inspect.signature(function).parameters
-    return _Weighted(function, sign, options) if weighted and scorer._response_method == "predict" else None
-
-
-@dataclass(frozen=True)
-class _Weighted:
-    """The score of a scorer of labels, as a function of labels and the weights of rows."""
-
-    function: Callable
-    sign: int
-    options: dict
-
-    def __call__(self, truth, predicted, weight):
-        return self.sign * self.function(truth, predicted, sample_weight=weight, **self.options)
 
 
 def limits_of(scoring):

@@ -9,9 +9,9 @@ Without row i the P of the others is the Schur complement, and their leave-one-o
 """
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from foldless._engine.linalg import put
+from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.precision.base import SingularBlockError
 
 MAX_ENTRIES = 2**20  # entries of an intermediate array

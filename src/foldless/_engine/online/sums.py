@@ -16,7 +16,6 @@ changes. A mean remembers rows: when some leave, the origin moves to the mean of
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from foldless._engine.heldout.row_sums import RowSums
 from foldless._engine.linalg import (
@@ -31,6 +30,7 @@ from foldless._engine.linalg import (
     row_major,
     upper_solve,
 )
+from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.precision.digits import SQUARED, cancels
 
 GONE = 0.5  # share of the largest trace so far, below which rounding of rows that have left may count

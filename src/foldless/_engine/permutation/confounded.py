@@ -31,16 +31,14 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import OneHotEncoder
-from sklearn.utils import check_random_state, gen_batches
 
 from foldless._engine.linalg import divide, norm, row_major, svd
+from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.linalg.memory import require_memory
+from foldless._engine.linalg.random_state import check_random_state
 from foldless._engine.permutation.nulls import Exchangeable
 
 STEPS = 50  # swaps of every row
-RIDGE = 100.0  # 1 / penalty of the logistic model of standardised confounds, which separable labels would make infinite
 ENTRIES = 2**21  # labels that are swapped at a time
 DEPENDENT = 1e-9  # share of a confound's length below which it is a combination of others and of strata
 
@@ -107,19 +105,25 @@ class ExchangeableGivenConfounds(Exchangeable):
     log_probability: np.ndarray
 
     @classmethod
-    def of(cls, y, C, strata=None):
-        """The scheme of classes y (n,), or of the labels (n, m) of rows with several, with confounds C (n, k)."""
+    def of(cls, y, C, strata=None, *, log_probability):
+        """The scheme of classes y (n,), or of the labels (n, m) of rows with several, with confounds C (n, k).
+
+        ``log_probability(columns, codes)`` gives log-probabilities (n, c) of class numbers (n,) at the rows of columns
+        (n, r), up to a constant in every row: the model of one label by the confounds and the strata.
+        """
         y = np.asarray(y)
         columns = np.column_stack([np.unique(label, return_inverse=True)[1] for label in y.reshape(len(y), -1).T])
         labels, codes = np.unique(columns, axis=0, return_inverse=True)
         levels = Exchangeable(strata).levels(len(y))
         seen = standardised(C)
         if levels.any():
-            seen = sp.hstack([sp.csr_matrix(seen), OneHotEncoder().fit_transform(levels[:, None])]).tocsr()
-        log_probability = np.zeros((len(y), len(labels)))
+            strata_columns = sp.csr_matrix((np.ones(len(levels)), levels, np.arange(len(levels) + 1)))
+            seen = sp.hstack([sp.csr_matrix(seen), strata_columns]).tocsr()
+        total = np.zeros((len(y), len(labels)))
         for column, values in zip(columns.T, labels.T, strict=True):
-            log_probability += _log_probability(seen, column, values)
-        return cls(strata=strata, codes=codes.ravel(), log_probability=log_probability)
+            if (column != column[0]).any():
+                total += log_probability(seen, column)[:, values]
+        return cls(strata=strata, codes=codes.ravel(), log_probability=total)
 
     def orders(self, n, n_permutations, random_state):
         """Row numbers (m, n), row i taking the label of row orders[j, i]."""
@@ -153,17 +157,6 @@ class ExchangeableGivenConfounds(Exchangeable):
             first_has_high = generator.random(low.shape, dtype=np.float32) < expit(log_odds)
             labels[a], labels[b] = np.where(first_has_high, high, low), np.where(first_has_high, low, high)
         return labels
-
-
-def _log_probability(seen, column, values):
-    """Log-probabilities (n, c) of the ``values`` (c,) of one column of labels, up to a constant in every row."""
-    if (column == column[0]).all():
-        return np.zeros((len(column), len(values)))
-    model = LogisticRegression(C=RIDGE, max_iter=1000).fit(seen, column)
-    decision = model.decision_function(seen)
-    if decision.ndim == 1:
-        decision = np.column_stack([np.zeros_like(decision), decision])
-    return decision[:, np.searchsorted(model.classes_, values)]
 
 
 def _pairs(levels, generator):

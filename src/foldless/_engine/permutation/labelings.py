@@ -16,12 +16,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from foldless._engine.heldout.moments import ColumnGroups, Moments, moments_of, nearly_gone
 from foldless._engine.heldout.part import TrainingPart
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.linalg import put, row_major, solve_definite
+from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.linalg.memory import require_memory
 from foldless._engine.precision.digits import few_digits
 

@@ -11,18 +11,15 @@ of scikit-learn's metrics of the same name, row by row of b; three are ours:
 The others are means over the splits. R2 is no good one: of a few rows the mean is as near as a good prediction, and the
 square of its distance, by which the errors are divided, may be next to nothing.
 
-To add a metric write one function and make it a ``Metric``, which ``scoring=`` takes as it is; ours are in ``METRICS``.
+To add a metric write one function and make it a ``Metric``, which ``scoring=`` takes as it is; ours are in ``METRICS``
+of ``estimators.metrics``.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn import metrics as sklearn_metrics
-from sklearn.exceptions import UndefinedMetricWarning
 
 from foldless._engine.linalg import divide
 from foldless._engine.readout.codings import chosen_among_close
@@ -64,13 +61,6 @@ def roc_auc(D, codes):
     """Area under the ROC curve of two classes; nan where a labeling has one class only among these rows."""
     won, pairs = pairs_won(D[:, 0], codes == 1)
     return divide(won, pairs, np.nan)
-
-
-def roc_auc_in_trapezoids(D, codes):
-    """The same to the last bit of scikit-learn's, whose sums differ from those of ranks by rounding."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        return np.array([sklearn_metrics.roc_auc_score(truth, d) for truth, d in zip(codes, D[:, 0], strict=True)])
 
 
 def _differences(A, B):
@@ -157,19 +147,15 @@ class Metric:
                 " sklearn.metrics: Metric(f, True, accuracy_score)."
             )
         if self.sklearn_metric is None:
-            vars(self)["sklearn_metric"] = _one(self.function)
+            vars(self)["sklearn_metric"] = of_one_labeling(self.function)
 
     def suits(self, task: Any) -> bool:
         """Whether it is made for such a task: one class a row, of so many, or values; none is for several labels."""
         kind = task.codes is not None if self.labels else task.readout.coding == "values"
         return kind and self.classes in (None, task.n_classes)
 
-    def scorer(self) -> Callable:
-        """scikit-learn's scorer of the plain value."""
-        return sklearn_metrics.make_scorer(self.sklearn_metric, response_method=self.response)
 
-
-def _one(function):
+def of_one_labeling(function):
     """A vectorised function of values as one of (truth, predictions)."""
 
     def score(truth, predictions):
@@ -178,37 +164,3 @@ def _one(function):
 
     score.__name__ = getattr(function, "__name__", "metric")
     return score
-
-
-def confusion_metric(classes):
-    """Confusion matrices as a :class:`Metric` of c * c numbers."""
-    of_one = partial(_confusion, classes)
-    return Metric(partial(confusions, len(classes)), True, of_one, pooled=True, width=len(classes) ** 2)
-
-
-def _confusion(classes, truth, predictions):
-    return sklearn_metrics.confusion_matrix(truth, predictions, labels=classes).ravel()
-
-
-def _ber(truth, predictions, sample_weight=None):
-    return 1.0 - sklearn_metrics.balanced_accuracy_score(truth, predictions, sample_weight=sample_weight)
-
-
-METRICS = {
-    "accuracy": Metric(accuracy, True, sklearn_metrics.accuracy_score),
-    "balanced_accuracy": Metric(balanced_accuracy, True, sklearn_metrics.balanced_accuracy_score),
-    "ber": Metric(ber, True, _ber, greater=False),
-    "roc_auc": Metric(
-        roc_auc,
-        True,
-        sklearn_metrics.roc_auc_score,
-        "decision_function",
-        sklearn_rounding=roc_auc_in_trapezoids,
-        rows=2,
-        classes=2,
-    ),
-    "r2": Metric(r2, False, sklearn_metrics.r2_score, rows=2),
-    "r2_pooled": Metric(r2, False, sklearn_metrics.r2_score, rows=2, pooled=True),
-    "neg_mean_squared_error": Metric(neg_mean_squared_error, False),
-    "correlation": Metric(correlation, False, rows=2),
-}

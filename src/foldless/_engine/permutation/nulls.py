@@ -34,9 +34,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
-from sklearn.utils import check_random_state
 
 from foldless._engine.linalg.memory import require_memory
+from foldless._engine.linalg.random_state import check_random_state
 from foldless.results import Result, histogram, points
 
 ROUNDING = 1e-10  # relative difference up to which two scores are the same

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from foldless._engine.heldout.leave_out import held_out_fits
 from foldless._engine.heldout.sets import Sets
 from foldless._engine.heldout.solution import Solution
+from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.permutation.confounded import Residuals
 from foldless._engine.permutation.labelings import Labelings, Moving, Solver, elsewhere, labelings_that_fit, truth_of
 from foldless._engine.permutation.nulls import Null

@@ -17,7 +17,6 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from foldless._engine.linalg import (
     LinAlgError,
@@ -32,6 +31,7 @@ from foldless._engine.linalg import (
     take_block,
     take_blocks,
 )
+from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.linalg.memory import require_memory
 
 

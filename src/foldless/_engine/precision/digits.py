@@ -7,7 +7,7 @@ is left is compared with a share of the size, one for each kind of difference:
     class matrices    what a training part keeps of a class, or of a column of Y    LEAST_KEPT
     blocks of P       alpha P_te,te, that is I - Psi_te Psi_te', beside one         FREE
     alpha             beside the mean diagonal of the kernel                        TINY
-    alpha             beside squares of features                                    SQUARED
+    alpha             beside squares of features                                    SQUARED, SUMMED
 
 Fits follow from the coefficients instead, unless terms add up to far more than the targets (:func:`adds_up`). In all
 other cases the repair is one: the rest of the rows is solved by itself, without the P of all rows.
@@ -19,6 +19,7 @@ SMALL = {8: 2.0**-21, 4: 2.0**-12}  # part of the targets below which a differen
 MOST_ADDED = {8: 2.0**12, 4: 2.0**6}  # times the targets up to which adding terms up loses no more than that
 LEAST_KEPT = 2.0**-10  # share of a class below which a difference would have lost more than three digits
 SQUARED = 1e-8  # alpha by the largest eigenvalue of Phi' Phi, down to which that keeps 8 digits
+SUMMED = 1e-10  # the same down to which it keeps 6, where rows are seen in chunks and there is no other way
 FREE = 1e-6  # share of a row not explained by its own target, below which A / P would lose more than 6 digits
 TINY = {8: 1e-8, 4: 1e-3}  # alpha by the mean diagonal of K below which features are more accurate, by bytes
 

@@ -18,9 +18,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from foldless._engine import linalg
+from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.precision.base import AlphaPath, HeldOutBlock, SingularBlockError
 from foldless._engine.precision.digits import SQUARED, TINY, cancels, nearly_fitted
 

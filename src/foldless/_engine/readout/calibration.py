@@ -24,13 +24,14 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 from scipy.special import log_softmax, softmax
-from sklearn.isotonic import IsotonicRegression
 
 from foldless._engine.linalg import solve
 
 CLEARLY = 2.0  # standard errors
 TINY = np.finfo(float).tiny
+SAME = np.finfo(float).resolution  # difference of scores below which they are one
 
 
 def fit_calibration(kind, scores, codes, n_classes, weights, priors=None):
@@ -151,6 +152,31 @@ class Sigmoid:
 
 
 @dataclass(frozen=True)
+class MonotoneCurve:
+    """Heights of a non-decreasing function at places in ascending order, with straight lines between them."""
+
+    places: np.ndarray
+    heights: np.ndarray
+
+    @classmethod
+    def fit(cls, s, hits, w):
+        """The curve from 0 to 1 with the least weighted squared error to hits (n,), at scores s (n,)."""
+        used = np.flatnonzero(w > 0)
+        order = used[np.argsort(s[used], kind="stable")]
+        s, w, hits = s[order], w[order], hits[order]
+        first = np.flatnonzero(np.diff(s, prepend=-np.inf) >= SAME)  # of the rows of one score
+        mass = np.add.reduceat(w, first)
+        heights = isotonic_regression(np.add.reduceat(w * hits, first) / mass, weights=mass).x
+        bends = np.ones(len(first), bool)  # others lie on a level line
+        bends[1:-1] = (heights[1:-1] != heights[:-2]) | (heights[1:-1] != heights[2:])
+        return cls(s[first][bends], np.clip(heights[bends], 0.0, 1.0))
+
+    def predict(self, s):
+        """Heights at scores s (n,); beyond the ends those of the ends."""
+        return np.interp(s, self.places, self.heights)
+
+
+@dataclass(frozen=True)
 class Isotonic:
     """One non-decreasing function of the score per class, blended with a sigmoid worth one observation."""
 
@@ -163,8 +189,7 @@ class Isotonic:
     def fit(cls, S, codes, w):
         """Pool adjacent violators, class by class."""
         classes = range(S.shape[1]) if S.shape[1] > 2 else (1,)
-        curve = {"y_min": 0.0, "y_max": 1.0, "out_of_bounds": "clip"}
-        steps = tuple(IsotonicRegression(**curve).fit(S[:, k], codes == k, sample_weight=w) for k in classes)
+        steps = tuple(MonotoneCurve.fit(S[:, k], codes == k, w) for k in classes)
         return cls(steps, Sigmoid.fit(S, codes, w), len(S))
 
     @property

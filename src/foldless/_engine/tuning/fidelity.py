@@ -21,12 +21,12 @@ rows. A part is nothing but row numbers: kernels, weights, confounds, splits and
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import ParameterGrid
-from sklearn.utils import check_random_state
 
+from foldless._engine.linalg.random_state import check_random_state
 from foldless._engine.linalg.threads import threads_for
 from foldless._engine.tuning.descent import Point, Start, descend, follow
 from foldless._engine.tuning.selection import best_place
@@ -181,8 +181,9 @@ class Fidelity:
 
     def _whole_grid(self, selection):
         alphas, points = self.grid["alpha"], []
-        for setting in ParameterGrid({name: values for name, values in self.grid.items() if name != "alpha"}):
-            problem = self.task.problem
+        names = sorted(self.grid.keys() - {"alpha"})
+        for values in product(*(self.grid[name] for name in names)):
+            setting, problem = dict(zip(names, values, strict=True)), self.task.problem
             problem = problem.replace(kernel=problem.kernel.changed(**setting))
             self._say(selection, alphas, problem.kernel)
             begin = time.perf_counter()
