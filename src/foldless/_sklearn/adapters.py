@@ -178,12 +178,12 @@ NO_CLOSED_FORM = {
 }
 
 
-def closed_form_estimator(estimator, fit_params):
-    """The least-squares estimator to solve: itself, or the last step of a pipeline that only passes X on.
+def closed_form_estimator(steps, fit_params):
+    """The least-squares estimator to solve: the last of the :class:`Steps` of an estimator, if the others pass X on.
 
-    From types and parameters alone; data may still object.
+    From types and parameters alone, those of ``fit`` by the names that the last step has for them; data may still
+    object.
     """
-    steps = split_steps(estimator)
     last, kind = steps.last, type(steps.last)
     reason = f"{kind.__name__} is not a least-squares model foldless knows"
     if isinstance(last, Search):
@@ -191,12 +191,12 @@ def closed_form_estimator(estimator, fit_params):
     if kind in NO_CLOSED_FORM:
         reason = f"{kind.__name__} {NO_CLOSED_FORM[kind]}"
     if kind not in TASKS:
-        raise NoClosedForm(reason if last is estimator else f"the pipeline ends in {kind.__name__}: {reason}")
+        raise NoClosedForm(f"the pipeline ends in {kind.__name__}: {reason}" if steps.name else reason)
     if steps.first is not None:
         check_steps(steps.first)
         raise NoSharedP(f"{steps.names} fitted on each training part, then one solve of {kind.__name__} there")
     allowed = {"sample_weight", "confounds"} if kind in FOLDLESS_ESTIMATORS else {"sample_weight"}
-    check_fit_params(set(steps.fit_params_of_last(fit_params)) - allowed)
+    check_fit_params(fit_params.keys() - allowed)
     if chooses_landmarks(last):
         reason = f"landmarks chosen on each training part, then one solve of {kind.__name__} there"
         raise NoSharedP(reason, "per_fold=False of the kernel")

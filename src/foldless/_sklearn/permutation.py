@@ -138,7 +138,7 @@ def _flops_of_labelings(spec, task, *, each_part, weighted):
 def _check_parts(spec, steps, last, each_part):
     """Refuse estimators, steps and training parts without a closed form."""
     if not chooses_landmarks(last):
-        adapters.closed_form_estimator(last, {})
+        adapters.closed_form_estimator(split_steps(last), {})
     if steps.first is not None:
         check_steps(steps.first)
         if getattr(last, "standardize", False):

@@ -83,7 +83,7 @@ def plan(request):
     if request.confounds is not None and metadata.score:  # predictions include their effect already
         remaining = {name: value for name, value in metadata.score.items() if value is not request.confounds.values}
         metadata = metadata._replace(score=remaining or None)
-    run, obstacle = try_closed_form(_closed_form, request, metadata, steps, fit_params)
+    run, obstacle = try_closed_form(_closed_form, request, steps, fit_params)
     if run is not None:
         if not isinstance(cv, LeaveOneOut | LeavePOut):
             request = _with_splits(request, metadata)  # a refit must not draw others
@@ -108,18 +108,18 @@ def _with_confounds(request, last, fit_params):
     return request
 
 
-def _closed_form(request, metadata, steps, fit_params):
+def _closed_form(request, steps, fit_params):
     """The run of a call whose estimator, data and method have a closed form; splits may still have none."""
     if request.method not in METHODS:
         raise NoClosedForm(f"method={request.method!r} is asked of each fitted estimator")
     if request.y is None:
         raise NoClosedForm("there is no y")
     weight = fit_params.get("sample_weight")
-    scaled = _scaled_parts(request, steps, fit_params)
+    scaled = None if steps.first is None else _scaled_parts(request, steps, fit_params)
     if scaled is not None:
         estimator, (estimator_task, parts) = steps.last, scaled
     else:
-        estimator = closed_form_estimator(request.estimator, metadata.fit)
+        estimator = closed_form_estimator(steps, fit_params)
         estimator_task = build_task(estimator, request.X, request.y, weight, request.confounds)
         wants_probabilities = request.method.endswith("proba") or request.scoring is not None
         parts = estimator_task.task.training_parts(probabilities=wants_probabilities)
@@ -139,7 +139,7 @@ def _closed_form(request, metadata, steps, fit_params):
 
 def _scaled_parts(request, steps, fit_params):
     """(task, :class:`ScaledParts`) of a linear model behind StandardScaler; None for other pipelines and data."""
-    if steps.first is None or [type(step) for _, step in steps.first.steps] != [StandardScaler]:
+    if [type(step) for _, step in steps.first.steps] != [StandardScaler]:
         return None
     last, scaler = steps.last, steps.first.steps[0][1]
     probabilities = request.method.endswith("proba") or getattr(last, "calibration", None) is not None
@@ -171,7 +171,8 @@ def _solve(request, run, score_params):
         check_leave_out(task, getattr(splits, "p", 1))
     else:
         check_splits(task, splits)
-        check_confounds_determined(task.problem, splits)
+        if task.problem.more_columns:
+            check_confounds_determined(task.problem, splits)
         if is_leave_one_out(splits, task.problem.n):
             splits = LeaveOneOut() if request.function != "cross_validate" else splits
     name = type(run.estimator).__name__

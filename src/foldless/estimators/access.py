@@ -33,7 +33,7 @@ class EstimatorTask:
 
 def checked_rows_of(estimator, X, y):
     """(:class:`ValidatedRows`, y with coded labels) as ``fit`` of an estimator checks them; it stays as it is."""
-    checked = _unfitted(estimator)
+    checked = with_fields(estimator, estimator.get_params(deep=False))
     X, y = checked._checked_rows(X, y)
     names = getattr(checked, "feature_names_in_", None)
     return ValidatedRows(X, names), estimator._coded_targets(y)
@@ -41,7 +41,7 @@ def checked_rows_of(estimator, X, y):
 
 def task_of(estimator, X, y, sample_weight=None):
     """The task an estimator would solve in ``fit``; the estimator itself stays as it is."""
-    checked = _unfitted(estimator)
+    checked = with_fields(estimator, estimator.get_params(deep=False))
     task = checked._make_task(*checked._validated(X, y, sample_weight))
     return EstimatorTask(task, getattr(checked, "classes_", None), getattr(checked, "_flat", True), checked)
 
@@ -51,7 +51,7 @@ def task_on_rows(estimator, X, targets, sample_weight=None):
 
     X is checked; y is neither checked nor coded again.
     """
-    checked = _unfitted(estimator)
+    checked = with_fields(estimator, estimator.get_params(deep=False))
     of_y = ("classes_", "_named_classes", "_flat")
     vars(checked).update({name: vars(targets.checked)[name] for name in of_y if name in vars(targets.checked)})
     task = targets.task
@@ -59,11 +59,6 @@ def task_on_rows(estimator, X, targets, sample_weight=None):
     problem = checked._problem(X, np.square(task.problem.root_w) if task.problem.weighted else None, weights)
     task = replace(task, problem=problem, Y=task.Y.astype(X.dtype, copy=False))
     return EstimatorTask(task, targets.classes, targets.flat, checked)
-
-
-def _unfitted(estimator):
-    """An estimator with the same parameters, which are not copied."""
-    return with_fields(estimator, estimator.get_params(deep=False))
 
 
 def fits_of(estimator, X, confounds=None):

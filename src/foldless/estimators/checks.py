@@ -216,7 +216,9 @@ def warn_of_size(problem):
 
 def warn_of_long_call(problem, call, flops, arrays):
     """The same of a ``call``, in words, that takes so many flops and arrays of n x n numbers."""
-    _announce(caution_of_call(problem, call, flops, arrays))
+    warning = caution_of_call(problem, call, flops, arrays)
+    if warning is not None:
+        _announce(warning)
 
 
 def warn_of_size_by_cost(n, cost, kernel):

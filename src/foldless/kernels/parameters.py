@@ -239,8 +239,11 @@ class Parametrised:
         numbers = {
             name: kind.resolved(name, values[name], label, X, sample_weight) for name, kind in self.parameters().items()
         }
-        parts = {name: part.resolved(X, sample_weight) for name, part in self.parts.items()}
-        return replace(self, **numbers).with_parts(parts)
+        parts = self.parts
+        resolved = replace(self, **numbers)
+        if not parts:
+            return resolved
+        return resolved.with_parts({name: part.resolved(X, sample_weight) for name, part in parts.items()})
 
     def default_grid(self, X: Matrix) -> dict:
         """{field: values} to try on the rows X; those that hold several values, or objects with parameters, stay."""

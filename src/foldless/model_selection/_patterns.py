@@ -25,6 +25,7 @@ from foldless._sklearn.permutation_spec import (
     keep_association,
     warn_of_unchanged_labels,
 )
+from foldless._sklearn.pipelines import split_steps
 from foldless._sklearn.progress import Progress
 from foldless._sklearn.request import PermutationRequest
 from foldless._sklearn.route import NoSharedP, require_closed_form
@@ -132,7 +133,8 @@ def run_pattern_test(request, memory_limit=MEMORY_LIMIT):
 
 def _solved(data, estimator, params):
     """(the estimator to solve, its :class:`EstimatorTask`)."""
-    solved = closed_form_estimator(estimator, params)
+    steps = split_steps(estimator)
+    solved = closed_form_estimator(steps, steps.fit_params_of_last(params))
     return solved, data.task(solved)
 
 
