@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless._sklearn import adapters
 from foldless.estimators import access, classifier
-from foldless.model_selection import Metric, _score, cross_val_score, permutation_test_score
+from foldless.model_selection import Metric, _permutation, _score, cross_val_score, permutation_test_score
 
 N, TIMES = 60, 4
 RNG = np.random.default_rng(0)
@@ -76,6 +76,20 @@ def test_scores_without_permutations_are_those_of_the_test():
     result = permutation_test_score(LSSVC(), X, TWO, cv=4, n_permutations=0)
     assert_array_equal(result.split_scores.T, found)
     assert_array_equal(result.score, found.mean(0))
+
+
+def test_an_interrupt_ends_the_scores(monkeypatch):
+    scores, calls = _permutation._scores, []
+
+    def interrupted(*args):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return scores(*args)
+
+    monkeypatch.setattr(_permutation, "_scores", interrupted)
+    with pytest.raises(KeyboardInterrupt):  # a permutation test keeps the members that are done
+        cross_val_score(LSSVC(), X, TWO, cv=4)
 
 
 def test_labels_are_coded_and_splits_checked_once_for_all_members(monkeypatch):

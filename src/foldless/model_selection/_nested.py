@@ -340,8 +340,7 @@ def nested_grid(nested, outer):
                 )
     if data.keeps:
         for split, (train, _) in enumerate(outer):
-            part = nested.rows.subset(train, search.estimator)
-            fitted = part.fit(with_params(search.estimator, candidates[chosen[split]]), part.y)
+            fitted = _fitted_on(nested, train, candidates[chosen[split]])
             results[split] = replace(results[split], estimator=fitted)
     return [results[split] for split in range(len(outer))], _describe(shared)
 
@@ -387,6 +386,13 @@ def _result(data, spec, setting, test, params, inner_loss, held_out):
     )
 
 
+def _fitted_on(nested, train, params):
+    """The estimator of a search with these parameters, fitted on a training part."""
+    estimator = nested.data.search.estimator
+    part = nested.rows.subset(train, estimator)
+    return part.fit(with_params(estimator, params), part.y)
+
+
 def _describe(shared):
     """The route; ``shared`` holds for each kernel setting whether it had one P for all training parts."""
 
@@ -422,7 +428,7 @@ def _one_split(nested, train, test):
     part = rows.subset(train, search.estimator)
     groups = None if search.cv is None or data.groups is None else _safe_indexing(data.groups, train)
     with threads_for(*np.shape(part.X)):
-        search.fit_data(search_spec(search), part, groups)
+        search._fit_data(search_spec(search), part, groups)
     if search.stopped_ == "interrupted":  # the user means the nested cross-validation, not this one search
         raise KeyboardInterrupt
     best, task = search.best_estimator_, nested.targets.task

@@ -246,9 +246,9 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
         labels, sample_weight = checked_rows(self, y, sample_weight)
         if confounds is not None:
             confounds = check_search_with_confounds(self, confounds, len(labels))
-        return self.fit_data(spec, SearchData(X, labels, sample_weight, confounds), groups, y)
+        return self._fit_data(spec, SearchData(X, labels, sample_weight, confounds), groups, y)
 
-    def fit_data(self, spec, data, groups=None, y=None):
+    def _fit_data(self, spec, data, groups=None, y=None):
         """``fit`` to checked data; ``y`` has several labels a row as they were given, which may be sparse."""
         to_find = landmarks_to_find(self, data.X)
         if to_find is not None:

@@ -385,7 +385,7 @@ def _follow_and_judge(start, spec, splits, progress=None):
 
 
 def fit_with_landmarks(search, to_find, data, groups, y):
-    """The search fitted as one with a number of landmarks; arguments are those of its ``fit_data``."""
+    """The search fitted as one with a number of landmarks; arguments are those of its ``_fit_data``."""
     if to_find.reason:
         warn_caller(
             f"{_num_samples(data.X)} rows: {to_find.reason}. The kernel is approximated by landmarks"
@@ -426,7 +426,7 @@ class LandmarkSearch:
         while not searches or not (self._enough() or self._short(searches[-1])):
             count, start = min(FIRST_LANDMARKS, self.n) * 2 ** len(self.path), time.monotonic()
             search = self._search_with(count, searches[-1] if searches else None)
-            searches = [*searches[-2:], search.fit_data(search_spec(search), self.data, self.groups, self.y)]
+            searches = [*searches[-2:], search._fit_data(search_spec(search), self.data, self.groups, self.y)]
             seconds, loss = time.monotonic() - start, searches[-1].best_criterion_
             self.path.append({"n_landmarks": count, "criterion": loss, "seconds": seconds})
         steps = self.path[-len(searches) :]
