@@ -143,6 +143,10 @@ class Discriminant:
         """The cut of f1 - f0 with the least leave-one-out error and its uncertainty; infinite where it is a toss-up."""
         parts = [Refit(self.problem, np.delete(self.rows, i)).at([row]) for i, row in enumerate(self.rows)]
         s = np.array([part.values[0, 1] - part.values[0, 0] for part in parts])
+        for i in range(len(s)):
+            classes = np.unique(self.codes[np.delete(self.rows, i)])
+            if len(classes) == 1:  # the only one is voted for
+                s[i] = np.abs(s[i]) * (1 if classes[0] == 1 else -1)
         errors = np.array([part.tolerance[0].sum() for part in parts])
         order = np.argsort(s, kind="stable")
         s, w, error = s[order], np.asarray(self.weights, LD)[order], float(errors.max())

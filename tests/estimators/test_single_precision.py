@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold
 
+from foldless import LSSVR
 from foldless.model_selection import cross_val_predict
 from support.extremes import GAMMA, design, estimator_and_targets, every_kernel, every_kind, every_penalty, loo_values
 from support.tolerances import assert_near
@@ -54,3 +56,11 @@ def test_single_precision_stays_finite_at_any_alpha(kind, kernel, penalty, rows,
     model.fit(low, y)
     assert np.isfinite(loo_values(model)).all()
     assert np.isfinite(getattr(model, method)(low)).all()
+
+
+def test_the_leave_one_out_score_of_values_far_from_zero_keeps_its_digits():
+    """Values that differ by one unit in the last place: their mean lies between two numbers of single precision."""
+    X, *_ = design("few features")
+    y = np.float32(1e5) + np.float32(2.0**-7) * (np.arange(len(X)) % 3 == 0)
+    model = LSSVR(gamma=GAMMA).fit(X.astype(np.float32), y.astype(np.float32))
+    assert model.loo_score_ == pytest.approx(r2_score(y.astype(float), model.loo_predict().astype(float)))

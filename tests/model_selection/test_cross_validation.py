@@ -326,6 +326,24 @@ def test_returned_estimators_at_a_tiny_alpha_are_refits(cv, weighted, alpha, cas
         assert_near(train_score, get_scorer(scoring)(again, rows[train], y[train]), 1e-8)
 
 
+@pytest.mark.parametrize("confounded", [False, True], ids=["", "confounds"])
+@pytest.mark.parametrize(("kind", "fit_intercept"), [(LSSVR, True), (LSSVR, False), (LSSVC, True), (LSSVC, False)])
+@pytest.mark.parametrize(("alpha", "d"), [(1e-7, 6), (1e-9, 4), (1e-9, 6)])
+@pytest.mark.parametrize("seed", [14, 15, 16, 17, 21])
+def test_returned_linear_models_at_a_tiny_alpha_are_refits(seed, alpha, d, kind, fit_intercept, confounded):
+    """The Gram matrix of all rows is singular, that of half of them nearly regular."""
+    rng = np.random.default_rng(seed)
+    rows, labels, C = rng.normal(size=(12, d)), np.arange(12) % 2, rng.normal(size=(12, 2))
+    y = rng.normal(size=12) if kind is LSSVR else labels
+    given = {"confounds": C} if confounded else {}
+    estimator, cv = kind("linear", alpha=alpha, fit_intercept=fit_intercept), skl.KFold(2)
+    method = "predict" if kind is LSSVR else "decision_function"
+    found = fl.cross_validate(estimator, rows, y, cv=cv, return_estimator=True, **given)["estimator"]
+    for fitted, (train, _) in zip(found, cv.split(rows), strict=True):
+        again = clone(estimator).fit(rows[train], y[train], **{name: C[train] for name in given})
+        assert_near(getattr(fitted, method)(rows, **given), getattr(again, method)(rows, **given), 1e-8)
+
+
 def test_generators_and_iterables_are_splits_too():
     splits = list(skl.KFold(4).split(X))
     expected = skl.cross_val_score(LSSVR(gamma=0.1), X, VALUES, cv=splits)

@@ -149,7 +149,7 @@ def test_two_of_three_classes_have_no_cut_of_their_own():
     ids=["callable", "loo", "class weights"],
 )
 def test_what_needs_all_classes_says_which_split_lacks_one(options):
-    with pytest.raises(ValueError, match=r"cv: a labeling leaves the training part of split . without class .*1"):
+    with pytest.raises(ValueError, match=r"cv: a labeling leaves the training part of split . without class 1,"):
         permutation_test_score(X=FEW_X, y=TWO_RARE, cv=HALVES, n_permutations=12, random_state=7, **options)
 
 

@@ -1,6 +1,7 @@
 """Leave-one-out that keeps the shares of the classes, as score, splitter, criterion and calibration set."""
 
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pytest
@@ -76,7 +77,7 @@ def test_stratified_scores_equal_refits(model, sizes):
     assert fitted.stratified_loo_score_ == pytest.approx(np.concatenate(right).mean())
 
 
-@pytest.mark.parametrize("kind", [LSSVC, KernelFisherDiscriminant])
+@pytest.mark.parametrize("kind", [LSSVC, KernelFisherDiscriminant, partial(KernelFisherDiscriminant, threshold="loo")])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("n", [2, 4])
 def test_classes_of_a_single_row_have_a_score(n, fit_intercept, kind, capfd):

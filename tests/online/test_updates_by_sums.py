@@ -64,8 +64,6 @@ def outputs(model, X):
 @pytest.mark.parametrize("weights", [False, True], ids=["", "weights"])
 @pytest.mark.parametrize("name", MODELS)
 def test_updates_equal_refits(name, weights, confounds):
-    if confounds and name == "no intercept":
-        pytest.skip("confounds are counted from an intercept here")
     model, y = MODELS[name]
     found, fresh = learnt_and_forgotten(model, y, weights=weights, confounds=confounds)
     assert found.holder_.startswith("sums over rows")

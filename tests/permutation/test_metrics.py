@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold
 
 import foldless._engine.permutation.metrics as metrics
-from foldless import LSSVC, LSSVR
+from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.estimators.metrics import METRICS, scorer_of
 from foldless.model_selection import permutation_test_score
 from support.permutation import BINARY, KFDA, VALUES, X
@@ -109,6 +109,26 @@ def test_metrics_of_values_far_from_zero_keep_the_digits_of_their_differences(na
     rng = np.random.default_rng(0)
     D, T = (rng.integers(-9, 9, size=(4, 2, 15)) / 2 for _ in range(2))
     assert_allclose(METRICS[name].function(D + 1e13, T + 1e13), METRICS[name].function(D, T), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["r2", "correlation", "neg_mean_squared_error"])
+def test_differences_of_a_few_last_places_are_no_rounding(name):
+    """Single precision near 2^20 has eighths."""
+    rng = np.random.default_rng(0)
+    D, T = (rng.integers(-2, 3, size=(4, 2, 15)) / 4 for _ in range(2))
+    far = [(values + 2.0**20).astype(np.float32) for values in (D, T)]
+    assert_allclose(METRICS[name].function(*far), METRICS[name].function(D, T), rtol=1e-5)
+
+
+def test_values_far_from_zero_have_nearly_the_same_scores_in_single_precision():
+    y = 1e6 + VALUES / VALUES.std()
+    search = FoldlessSearchCV(LSSVR(gamma=0.1), {"alpha": [0.1]}, scoring="r2", cv=KFold(4))
+    options = {"cv": KFold(4), "n_permutations": 3, "random_state": 0}
+    found = []
+    for rows in (X, X.astype(np.float32)):
+        score, null, _ = permutation_test_score(LSSVR(gamma=0.1, alpha=0.1), rows, y, **options)
+        found.append([score, *null, search.fit(rows, y).best_score_])
+    assert_allclose(*found, rtol=0, atol=0.05)
 
 
 def test_scorers_of_metrics_give_their_values():

@@ -239,8 +239,8 @@ def check_classes(labels, splits):
     """Refuse training parts without one of the classes, where fitted estimators or class weights need all of them."""
     classes = np.unique(labels)
     for number, (train, _) in enumerate(splits):
-        missing = np.setdiff1d(classes, labels[train])
-        if len(missing):
+        missing = np.setdiff1d(classes, labels[train]).tolist()
+        if missing:
             raise ValueError(
                 f"cv: a labeling leaves the training part of split {number} without class {missing[0]!r}, and class"
                 " weights, cuts and scores of fitted estimators need all of them. Use a stratified splitter, fewer"

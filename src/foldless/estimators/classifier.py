@@ -69,7 +69,7 @@ def named_classes(y, classes):
     classes = column_or_1d(classes)
     missing = np.setdiff1d(join_labels(y, classes)[: len(y)], classes).tolist()
     if missing:
-        raise ValueError(f"classes={list(classes)!r} lacks {missing[0]!r}, which y holds; name all labels or none.")
+        raise ValueError(f"classes={classes.tolist()!r} lacks {missing[0]!r}, which y holds; name all labels or none.")
     return classes
 
 
@@ -78,7 +78,8 @@ def join_labels(old, new):
     if not len(old) or not len(new):
         return new if len(new) else old
     if (old.dtype.kind in "OUST") != (new.dtype.kind in "OUST"):
-        raise ValueError(f"labels of different kinds: {old[0]!r} and {new[0]!r}; use one kind of labels throughout.")
+        one, other = old[:1].tolist() + new[:1].tolist()  # plain numbers or texts
+        raise ValueError(f"labels of different kinds: {one!r} and {other!r}; use one kind of labels throughout.")
     return np.concatenate([old, new])
 
 

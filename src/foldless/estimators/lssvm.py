@@ -190,7 +190,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
     def loo_score_(self) -> float:
         """Leave-one-out R2 on the training data, averaged over outputs, every row counted once."""
         fits = self._loo_decisions()  # first: it raises the error of an estimator that is not fitted
-        return r2_score(self._fitted_task.Y, fits)
+        return r2_score(self._fitted_task.Y.astype(np.float64), fits)
 
     @threads_by_size
     @reads_one_state

@@ -137,8 +137,10 @@ class Solution(Model):
         """The model without these positions: by P, or solved by itself where P has too few digits for it."""
         if not len(removed):
             return self
-        alone = self.carries_nearly_all(removed) or self._loses_digits(len(removed))
-        return self.solve_without(removed) if alone else TrainingPart.of(self, removed)
+        if self.carries_nearly_all(removed) or self._loses_digits(len(removed)):
+            return self.solve_without(removed)
+        part = TrainingPart.of(self, removed)
+        return part if part.block.keeps_digits else part.solve_anew()
 
     def solve_without(self, members, precision=None):
         """The solution without these positions, by a factorisation of its own unless its P is known."""

@@ -63,10 +63,15 @@ def roc_auc(D, codes):
     return divide(won, pairs, np.nan)
 
 
-def _differences(A, B):
-    """A - B along the last axis, all 0 where rounding of values of the size of A can have made all of them."""
-    gap = A - B
-    rounding = 16 * np.finfo(gap.dtype).eps * np.abs(A).max(2)
+def _differences(A, B, T):
+    """A - B along the last axis, all 0 where rounding can have made all of them.
+
+    Rounding is of the size of what values T differ by, and of the last places of A. Where values are equal, it is that
+    of the sums over all of them that predictions are made of.
+    """
+    gap, spread, size = A - B, np.ptp(T, axis=2), np.abs(A).max(2)
+    unit = np.finfo(gap.dtype).eps
+    rounding = unit * np.where(spread > 0, np.maximum(16 * spread, 2 * size), 16 * size)
     gap[np.abs(gap).max(2) <= rounding] = 0.0
     return gap
 
@@ -79,19 +84,19 @@ def _centred(values):
 
 def r2(D, T):
     """Coefficient of determination, averaged over outputs; of constant values 1 if they are met, else 0."""
-    residual = np.square(_differences(T, D)).sum(2)
+    residual = np.square(_differences(T, D, T)).sum(2)
     total = np.square(_centred(T)).sum(2)
     return (1.0 - divide(residual, total, (residual > 0).astype(residual.dtype))).mean(1)
 
 
 def neg_mean_squared_error(D, T):
     """Minus the mean squared error, averaged over outputs."""
-    return -np.square(_differences(T, D)).mean(2).mean(1)
+    return -np.square(_differences(T, D, T)).mean(2).mean(1)
 
 
 def correlation(D, T):
     """Pearson's correlation of predictions and values, averaged over outputs; 0 where one is constant."""
-    D, T = _centred(_differences(D, D.mean(2, keepdims=True))), _centred(T)
+    D, T = _centred(_differences(D, D.mean(2, keepdims=True), T)), _centred(T)
     size = np.sqrt(np.square(D).sum(2) * np.square(T).sum(2))
     return divide((D * T).sum(2), size).mean(1)
 

@@ -6,7 +6,7 @@ is left is compared with a share of the size, one for each kind of difference:
     fits              Y - E beside the targets Y                                    SMALL
     class matrices    what a training part keeps of a class, or of a column of Y    LEAST_KEPT
     blocks of P       alpha P_te,te, that is I - Psi_te Psi_te', beside one         FREE
-    alpha             beside the mean diagonal of the kernel                        TINY
+    alpha             beside the mean diagonal of the kernel                        TINY, SINGULAR
     alpha             beside squares of features                                    SQUARED, SUMMED
 
 Fits follow from the coefficients instead, unless terms add up to far more than the targets (:func:`adds_up`). In all
@@ -22,6 +22,7 @@ SQUARED = 1e-8  # alpha by the largest eigenvalue of Phi' Phi, down to which tha
 SUMMED = 1e-10  # the same down to which it keeps 6, where rows are seen in chunks and there is no other way
 FREE = 1e-6  # share of a row not explained by its own target, below which A / P would lose more than 6 digits
 TINY = {8: 1e-8, 4: 1e-3}  # alpha by the mean diagonal of K below which features are more accurate, by bytes
+SINGULAR = {8: 1e-6, 4: 1e-3}  # the same below which a singular S costs its regular parts digits
 
 
 def cancels(left, size, share):
@@ -56,7 +57,7 @@ def rows_beyond_rank(precision, size, dtype):
     ``size`` is the mean diagonal of S.
     """
     alpha = precision.alpha
-    if not cancels(alpha, size, TINY[dtype.itemsize]):
+    if not cancels(alpha, size, SINGULAR[dtype.itemsize]):
         return np.inf
     beyond_rank = alpha * float(precision.diagonal().sum())
     singular = beyond_rank > 0.5 or cancels(alpha, size, precision.n * np.finfo(dtype).eps)  # rounding made P smaller

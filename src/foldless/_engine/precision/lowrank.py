@@ -271,14 +271,18 @@ class LowRankBlock(HeldOutBlock):
 
     @cached_property
     def _small_factor(self):
-        """Cholesky factor of I - V V' or I - V' V; None where no digits are left."""
+        """Cholesky factor L of I - V V' or I - V' V; None where no digits are left.
+
+        The smallest eigenvalue is at least 1 / |L^-1|^2. No pivot need be as small.
+        """
         V = self._V
         t, r = V.shape
+        unit = np.eye(min(t, r), dtype=V.dtype)
         try:
-            L = linalg.cholesky_(np.eye(min(t, r), dtype=V.dtype) - (V @ V.T if t <= r else V.T @ V))
+            L = linalg.cholesky_(unit - (V @ V.T if t <= r else V.T @ V))
         except linalg.LinAlgError:
             return None
-        return None if nearly_fitted(np.square(L.diagonal()).min(initial=1.0)) else L
+        return None if nearly_fitted(1.0 / np.square(linalg.lower_solve(L, unit)).sum(initial=1.0)) else L
 
     def times(self, Y):
         return (Y - self._V @ (self._V.T @ Y)) / self.precision.alpha
@@ -297,14 +301,9 @@ class LowRankBlock(HeldOutBlock):
 
     def residual(self, A, Y):
         """Held-out residuals; by a fit without the rows where they nearly fit themselves."""
-        ill_conditioned = self._V.shape[1] and self._small_factor is None
-        return self.precision.refit_residual(self.rows, Y) if ill_conditioned else self.solve(A[self.rows])
+        return self.solve(A[self.rows]) if self.keeps_digits else self.precision.refit_residual(self.rows, Y)
 
     @property
     def keeps_digits(self):
         """Whether the block has digits left: its rows do not carry a feature nearly alone."""
-        try:
-            free = self.precision.alpha * np.square(self.factor.diagonal()).min(initial=np.inf)
-        except linalg.LinAlgError:
-            return False
-        return not nearly_fitted(free)
+        return not self._V.shape[1] or self._small_factor is not None

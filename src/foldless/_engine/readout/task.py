@@ -132,12 +132,13 @@ class Task:
         moments = self._moments(model)
         kind = self.calibration if probabilities else None
         cut, calibrator = 0.0, None
-        if self.readout.cuts or kind is not None:
+        cuts = self.readout.cuts and len(model.rows) > 1  # a row alone is not left out
+        if cuts or kind is not None:
             assert self.codes is not None
             scores = self.loo_scores(model)
             codes = self.codes[model.rows]
             weights = np.square(model.root[:, 0])
-            cut = best_cut(scores, codes == 1, weights) if self.readout.cuts else 0.0
+            cut = best_cut(scores, codes == 1, weights) if cuts else 0.0
             if kind is not None:
                 if self.calibration_weights is not None:
                     weights = self.calibration_weights[model.rows]
