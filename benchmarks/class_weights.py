@@ -98,7 +98,7 @@ def scores(X, codes, X_test, test_codes):
     found = {}
     for fit in ("none", "balanced"):
         w = by_class if fit == "balanced" else None
-        problem = Problem(RBF(1 / X.shape[1]), X, alpha=1.0, Q=np.ones((len(codes), 1)), sample_weight=w)
+        problem = Problem.of(RBF(1 / X.shape[1]), X, alpha=1.0, Q=np.ones((len(codes), 1)), sample_weight=w)
         grid = default_grid(problem)
         settings, losses = [], []
         for gamma in grid["gamma"]:

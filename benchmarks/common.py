@@ -164,7 +164,7 @@ def tune(X, y, criterion="press"):
     Y = 2.0 * np.eye(len(classes))[codes] - 1.0
     best = (np.inf, None, None)
     for gamma in WIDTHS / X.shape[1]:
-        problem = Problem(RBF(gamma), X, alpha=1.0, Q=np.ones((len(X), 1)))
+        problem = Problem.of(RBF(gamma), X, alpha=1.0, Q=np.ones((len(X), 1)))
         E = loo_path(problem, problem.active, Y, ALPHAS)
         losses = np.square(E).sum((1, 2)) if criterion == "press" else [_log_loss(Y - e, codes) for e in E]
         best = min(best, (np.min(losses), ALPHAS[np.argmin(losses)], gamma))

@@ -73,7 +73,7 @@ def alpha_path(n, repeats):
     K, Y, alphas = M - np.eye(n), 2.0 * y[:, None] - 1, np.logspace(-4, 4, 50)
 
     def ours():
-        problem = Problem(RBF(GAMMA), X, alpha=1.0, Q=np.ones((n, 1)))
+        problem = Problem.of(RBF(GAMMA), X, alpha=1.0, Q=np.ones((n, 1)))
         return loo_path(problem, problem.active, Y, alphas)
 
     times = best_times(

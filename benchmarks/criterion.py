@@ -76,7 +76,7 @@ def all_fits(X, y, X_test, y_test):
     """The fits of the default grid: one eigendecomposition for each gamma."""
     classes, codes = np.unique(y, return_inverse=True)
     T, everything = plus_minus(codes, len(classes), float), np.arange(len(y))
-    problem = Problem(RBF(1 / X.shape[1]), X, alpha=1.0, Q=np.ones((len(y), 1)))
+    problem = Problem.of(RBF(1 / X.shape[1]), X, alpha=1.0, Q=np.ones((len(y), 1)))
     grid = default_grid(problem)
     heldout, test = [], []
     for gamma in grid["gamma"]:

@@ -43,7 +43,7 @@ def sample(n, d):
 def press_and_gradient(X, y, theta, alpha=1.0, *, penalty="rkhs"):
     """Leave-one-out PRESS with one scale for each feature, and all its derivatives, as a function to be timed."""
     kernel = RBF(theta) if penalty == "rkhs" else BasisFunctions(RBF(theta)).resolved(X)
-    problem = Problem(kernel, X, alpha=alpha, Q=np.ones((len(X), 1)))
+    problem = Problem.of(kernel, X, alpha=alpha, Q=np.ones((len(X), 1)))
     Y, share = y[:, None].astype(float), 1.0 / len(y)
     return lambda: value_and_gradient(
         problem, problem.active, Y, None, lambda E: (share * np.square(E).sum(), 2 * share * E)

@@ -191,13 +191,16 @@ def test_a_score_that_fails_is_told_by_scikit_learn():
 
 
 def test_sets_that_are_left_out():
-    (numbers, sets), (others, single) = closed_form.left_out_sets(
-        [([0, 1], [2, 3]), ([1, 2, 3], [0]), ([2, 3], [1, 0])], 4
-    )
+    sets = closed_form.left_out_sets([([0, 1], [2, 3]), ([1, 2, 3], [0]), ([2, 3], [1, 0])], 4)
+    assert sets.counts == {1: 1, 2: 2}
+    assert_array_equal(sets.rows, [2, 3, 0, 1, 0])
+    (others, single, values), (numbers, pairs, rows) = sets.by_size(sets.rows)
     assert_array_equal(numbers, [0, 2])
-    assert_array_equal(sets, [[2, 3], [1, 0]])
+    assert_array_equal(pairs, [[2, 3], [1, 0]])
+    assert_array_equal(rows, pairs)
     assert_array_equal(others, [1])
     assert_array_equal(single, [[0]])
+    assert_array_equal(values, single)
     assert closed_form.left_out_sets([([0, 1], [2])], 4) is None  # a row in neither
     assert closed_form.left_out_sets([([0, 1, 2], [2])], 4) is None  # a row in both
-    assert len(closed_form.left_out_sets(skl.LeavePOut(2), N)[0][1]) == N * (N - 1) // 2
+    assert len(closed_form.left_out_sets(skl.LeavePOut(2), N)) == N * (N - 1) // 2

@@ -120,7 +120,7 @@ def test_learning_and_forgetting_equal_a_new_fit_with_the_same_landmarks(kind, a
 def test_gradients_are_differences_of_the_loss(kind, kernel, folds, weights, intercept, monkeypatch):
     monkeypatch.delattr(Problem, "whitened_gram")  # nothing n x n is formed
     kernel = kind(kernel, 12).resolved(X)
-    problem = Problem(kernel, X, 0.1, np.ones((90, intercept)), weights)
+    problem = Problem.of(kernel, X, 0.1, np.ones((90, intercept)), weights)
     rows, T = np.arange(90), np.column_stack([X[:, 0] ** 2, Y["two"]])
     sets = None if folds is None else np.split(np.random.default_rng(1).permutation(90), 6)
 
@@ -130,7 +130,8 @@ def test_gradients_are_differences_of_the_loss(kind, kernel, folds, weights, int
     def value(problem):
         return value_and_gradient(problem, rows, T, sets, loss)[0]
 
-    assert problem.n_features(90) == 12
+    assert problem.n_features == 12
+    assert problem.through_features(90)
     _, found = value_and_gradient(problem, rows, T, sets, loss)
     ends = [problem.replace(alpha=0.1 * (1 + sign * 1e-5)) for sign in (1, -1)]
     assert_allclose(found["alpha"], (value(ends[0]) - value(ends[1])) / 2e-6, rtol=1e-5)

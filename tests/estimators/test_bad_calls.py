@@ -65,7 +65,7 @@ def test_folds_that_fit_beside_the_matrix_are_counted_with_it(monkeypatch, kind)
     X, y = data(kind)
     monkeypatch.setattr(memory, "available_memory", lambda: int(1.05 * N * N * 8))
     cross_val_predict(kind(gamma=1.0), X, y, cv=LeaveOneOut())
-    with pytest.raises(MemoryError, match=r"1.1 arrays of .* float32 input"):
+    with pytest.raises(MemoryError, match=r"2.1 arrays of .* float32 input"):
         cross_val_predict(kind(gamma=1.0), X, y, cv=KFold(10))
 
 

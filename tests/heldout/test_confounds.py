@@ -228,7 +228,7 @@ def test_confounds_of_any_size_equal_refits_or_are_refused(seed, n, k, kernel, p
     w[rng.permutation(n)[:1]] = 0.0
     kernel = kernels.resolve(kernel, X, gamma="scale", degree=2)
     Q = np.hstack([np.ones((n, int(intercept))), C])
-    problem = Problem(penalised(kernel, penalty, X, w), X, alpha=0.5, Q=Q, sample_weight=w, n_confounds=k)
+    problem = Problem.of(penalised(kernel, penalty, X, w), X, alpha=0.5, Q=Q, sample_weight=w, n_confounds=k)
     train = np.sort(rng.permutation(n)[: rng.integers(k + 3, n)])
     kept = train[w[train] > 0]
     if np.linalg.matrix_rank(Q[kept] / np.maximum(np.abs(Q[kept]).max(0), 1e-300), tol=1e-9) < Q.shape[1]:

@@ -169,7 +169,7 @@ def test_equal_rows_are_found(form):
     assert equal_rows(form(X[[0, 1, 3, 5]])) is None
     assert equal_rows(form(X), np.arange(6.0)[:, None]) is None
     assert equal_rows(form(X)[[5, 0, 2]], np.array([[1.0], [2.0], [2.0]])).tolist() == [0, 1, 1]
-    problem = Problem(Linear(), form(X), alpha=1.0, Q=np.ones((6, 1)))
+    problem = Problem.of(Linear(), form(X), alpha=1.0, Q=np.ones((6, 1)))
     assert problem.first_equal(np.array([4, 0, 3, 2, 5])).tolist() == [0, 1, 0, 1, 4]
     assert problem.first_equal(np.array([4, 0])) is None
 

@@ -46,7 +46,7 @@ def data(n, seed=0):
 
 def problem_of(X, *, kernel=None, penalty="rkhs", q=1, **options):
     kernel = penalised(kernel or Fourier(), penalty, X[:24])
-    return Problem(kernel, X, alpha=ALPHA, Q=np.ones((len(X), q)), **options)
+    return Problem.of(kernel, X, alpha=ALPHA, Q=np.ones((len(X), q)), **options)
 
 
 def oracle(X, q, kernel=None, w=None):

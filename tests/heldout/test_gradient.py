@@ -120,7 +120,7 @@ class Setup:
 
     def problem(self, form="dense", dtype=float):
         X = FORMS[form](self.X.astype(dtype))
-        return Problem(
+        return Problem.of(
             penalised(KERNELS[self.kernel], self.penalty, X, self.w),
             X,
             alpha=self.alpha,

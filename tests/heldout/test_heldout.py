@@ -142,7 +142,7 @@ def test_leave_one_out_models_at_new_points_keep_their_digits_beside_one_row_bey
     X, K = 40 * case.X, 1600 * case.X @ case.X.T + 1
     kernel, w = kernels.Poly(gamma=1.0, degree=1, coef0=1.0), case.w
     old, new = np.arange(n), np.arange(n, n + 3)
-    problem = Problem(kernel, X[old], alpha=1e-8, Q=case.Q[old], sample_weight=None if weights == "none" else w[old])
+    problem = Problem.of(kernel, X[old], alpha=1e-8, Q=case.Q[old], sample_weight=None if weights == "none" else w[old])
     whole = Solution.fit(problem, problem.active, case.Y[old])
     F = whole.loo_at(X[new], case.Q[new])
     for i in old:
@@ -181,12 +181,13 @@ def test_a_row_of_weight_two_is_fitted_like_a_doubled_row(kernel):
 def test_training_parts_take_the_cheaper_way(monkeypatch):
     monkeypatch.setattr("foldless._engine.precision.cost.STEPS_OF_FIT", 0.0)  # flops alone
     case = Case(shape=(40, 3))
-    parts = TrainingParts(case.problem(), case.Y)
-    assert not parts.plan([20, 20]).from_P  # two halves: two small fits
-    assert isinstance(parts.part(np.arange(20)), Solution)
-    assert parts.plan([36] * 10).from_P  # ten folds: P of all rows
-    assert isinstance(parts.part(np.arange(36)), TrainingPart)
-    assert isinstance(parts.part(np.arange(4)), Solution)  # the training part is the small side
+    halves = TrainingParts(case.problem(), case.Y).planned({20: 2})  # two small fits
+    assert halves.plan.form == "alone"
+    assert isinstance(halves.part(np.arange(20)), Solution)
+    folds = TrainingParts(case.problem(), case.Y).planned({4: 10, 36: 1})  # P of all rows
+    assert folds.plan.form == "blocks"
+    assert isinstance(folds.part(np.arange(36)), TrainingPart)
+    assert isinstance(folds.part(np.arange(4)), Solution)  # the training part is the small side
 
 
 @pytest.mark.parametrize("penalty", ["rkhs", "coef"])
@@ -310,7 +311,7 @@ def test_loo_of_a_part_without_the_rows_that_carried_its_features(rows):
     n, alpha = 40, 1e-3
     X, Y = rng.normal(size=(n, 4)), rng.normal(size=(n, 2))
     X[rows] *= 1e6
-    problem = Problem(kernels.Linear(), X, alpha=alpha, Q=np.ones((n, 1)))
+    problem = Problem.of(kernels.Linear(), X, alpha=alpha, Q=np.ones((n, 1)))
     part = TrainingPart.of(Solution.fit(problem, np.arange(n), Y), np.array(rows))
     splits = [(np.setdiff1d(part.rows, row), [row]) for row in part.rows]
     expected = [ridge_fits(X, Y, np.ones((n, 1)), train, row, alpha)[0] for train, row in splits]

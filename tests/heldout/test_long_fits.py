@@ -14,7 +14,7 @@ from foldless._engine.heldout.caution import LongFitWarning, caution_of_size, lo
 from foldless._engine.heldout.problem import Problem
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.linalg import memory
-from foldless._engine.online.minimum_norm import cost_of_factors
+from foldless._engine.precision.cost import qr_factors
 from foldless._engine.readout.task import Task
 from foldless._sklearn.planner import plan
 from foldless._sklearn.request import CrossValidation
@@ -91,7 +91,7 @@ def test_a_fit_without_the_memory_is_left_to_its_error(monkeypatch):
 
 @pytest.mark.usefixtures("much_memory")
 def test_factors_of_adaptive_models_are_announced():
-    assert "20 minutes" in str(long_fit(30_000, *cost_of_factors(30_000), np.float64))
+    assert "20 minutes" in str(long_fit(30_000, *qr_factors(30_000), np.float64))
 
 
 @pytest.mark.usefixtures("every_fit_is_long")

@@ -62,7 +62,7 @@ def test_any_held_out_set_equals_a_refit(problem, kernel, penalty, intercept):
     expected = reference.heldout_fits(K, Y, train, np.arange(n), alpha, w=w, Q=Q, penalty=penalty)
     for strategy in ("part", "solve"):
         model = TrainingParts(
-            Problem(penalised(kernel, penalty, X, w), X, alpha=alpha, Q=Q, sample_weight=w), Y, strategy=strategy
+            Problem.of(penalised(kernel, penalty, X, w), X, alpha=alpha, Q=Q, sample_weight=w), Y, strategy=strategy
         ).part(train)
         assert_close(model.fits(np.arange(n)), expected, scale=np.abs(expected).max() + np.abs(Y).max(), rtol=rtol)
 

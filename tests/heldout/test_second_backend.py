@@ -58,7 +58,7 @@ READOUTS = {"fits": OneAgainstAll(CLASSES), "class matrices": Discriminant(CLASS
 
 
 def problem_of(kernel, weights, convert=lambda values: values):
-    return Problem(kernel, X, 0.1, convert(np.ones((N, 1))), None if weights is None else convert(weights))
+    return Problem.of(kernel, X, 0.1, convert(np.ones((N, 1))), None if weights is None else convert(weights))
 
 
 def results(problem, Y, sets, readout):
@@ -105,7 +105,7 @@ def test_decisions_of_many_labelings_need_only_verbs_and_the_array_api(form, rea
 
     def decisions(problem, Y):
         task = Task(problem, Y, READOUTS[readout], CODES, CLASSES)
-        labelings = Labelings(Solver(problem), task, CODES[orders])
+        labelings = Labelings.of(Solver.of(problem), task, CODES[orders])
         return labelings.decisions(labelings.part(np.arange(10, N)), np.arange(10))
 
     expected = decisions(problem_of(plain_kernel, None), Y)

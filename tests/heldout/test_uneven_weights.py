@@ -164,7 +164,7 @@ def test_loo_of_light_rows_along_a_grid_of_alphas_equals_refits(penalty, q):
     rng, n, alphas = np.random.default_rng(0), 24, [1e-2, 1.0, 30.0]
     X, Y, w = rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), 10.0 ** np.linspace(-14, 0, n)
     Q, kernel = np.column_stack([np.ones(n), rng.normal(size=n)])[:, :q], kernels.RBF(0.2)
-    problem = Problem(penalised(kernel, penalty, X, w), X, alpha=1.0, Q=Q, sample_weight=w)
+    problem = Problem.of(penalised(kernel, penalty, X, w), X, alpha=1.0, Q=Q, sample_weight=w)
     assert isinstance(problem.path(np.arange(n)), EachAlpha)
     found = Y - loo_path(problem, np.arange(n), Y, alphas)
     for alpha, fits in zip(alphas, found, strict=True):
@@ -194,7 +194,7 @@ def test_loo_residual_of_a_row_with_nearly_all_weight_equals_refit(penalty, n_co
     w[4] = 1e6
     Q, kernel = np.column_stack([np.ones(n), rng.normal(size=(n, n_confounds))]), kernels.RBF(0.2)
     functions = penalised(kernel, penalty, X, w)
-    problem = Problem(functions, X, alpha=1e6, Q=Q, sample_weight=w, n_confounds=n_confounds)
+    problem = Problem.of(functions, X, alpha=1e6, Q=Q, sample_weight=w, n_confounds=n_confounds)
     found = held_out_residuals(Solution.fit(problem, np.arange(n), Y), Sets.leave_one_out(n))
     options = {"Q": Q, "penalty": penalty, "n_confounds": n_confounds}
     assert_close(found[4], Y[4] - loo_fits(kernel.gram(X), Y, 1e6, at=[4], w=w, **options)[0])

@@ -131,7 +131,7 @@ def test_default_alphas_reach_as_far_as_the_features_keep_digits(n_components, n
     """Many features go through their Gram matrix, which keeps fewer; columns of X do not count."""
     rows = np.random.default_rng(1).normal(size=(200, n_columns))
     kernel = RandomFourier(0.1, n_components=n_components)
-    problem = Problem(kernel, rows, alpha=1.0, Q=np.ones((200, 1)))
+    problem = Problem.of(kernel, rows, alpha=1.0, Q=np.ones((200, 1)))
     alphas = default_grid(problem)["alpha"]
     assert np.log10(alphas[-1] / alphas[0]) == pytest.approx(decades + np.log10(200))
 

@@ -107,7 +107,7 @@ def test_batch_of_pairs_that_carry_a_feature_nearly_alone_equals_refits(q):
     """Their blocks of a P of low rank have no digits left: the rest is solved by itself."""
     rows, y = feature_of_two_rows()
     Y, Q = signs(y), np.ones((16, q))
-    whole = Solution.fit(Problem(kernels.Linear(), rows, alpha=0.1, Q=Q), np.arange(16), Y)
+    whole = Solution.fit(Problem.of(kernels.Linear(), rows, alpha=0.1, Q=Q), np.arange(16), Y)
     assert isinstance(whole.precision, LowRank)
     pairs = np.array([[0, 1], [1, 0]])
     batch = whole.held_out(pairs)

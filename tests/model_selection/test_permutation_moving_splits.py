@@ -57,7 +57,7 @@ def assert_held_out(estimator, data, y, split, m=4, **given):
     """Decisions of all labelings, against refits of features in another order; they may share a constant a row."""
     task = PermutationData(data, y, **given).task(estimator).task
     orders = labelings(N, m)
-    moving, (train, test) = Moving(Solver(task.problem), task, orders), split
+    moving, (train, test) = Moving.of(Solver.of(task.problem), task, orders), split
     D = moving.held_out(train, test)
     for order, found in zip(orders, D, strict=True):
         place = np.argsort(order)

@@ -137,7 +137,7 @@ def test_gradients_equal_differences_of_refits(name, penalty, folds):
 
     kernel = KERNELS[name]
     features = BasisFunctions(kernel).resolved(rows) if penalty == "coef" else kernel
-    problem = Problem(features, rows, alpha=alpha, Q=Q, sample_weight=w)
+    problem = Problem.of(features, rows, alpha=alpha, Q=Q, sample_weight=w)
     value, slopes = value_and_gradient(problem, np.arange(14), Y, folds, lambda E: ((E**2).sum(), 2 * E))
     assert value == pytest.approx(press(kernel, alpha))
     sizes, places = [np.size(kernel.get_params()[each]) for each in kernel.differentiable], {}
@@ -155,7 +155,7 @@ def test_gradients_equal_differences_of_refits(name, penalty, folds):
 
 @pytest.mark.parametrize("name", ["sum", "columns", "nested"])
 def test_weights_and_alpha_times_one_number_change_nothing(name):
-    problem = Problem(KERNELS[name], X, alpha=0.7, Q=np.ones((N, 1)))
+    problem = Problem.of(KERNELS[name], X, alpha=0.7, Q=np.ones((N, 1)))
     _, slopes = value_and_gradient(problem, np.arange(N), VALUES[:, None], None, lambda E: ((E**2).sum(), 2 * E))
     along = np.dot(KERNELS[name].weights, slopes["weights"])
     assert along == pytest.approx(-0.7 * slopes["alpha"], rel=1e-8)

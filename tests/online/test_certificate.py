@@ -115,7 +115,7 @@ def test_certificate_of_an_indefinite_kernel_with_sufficient_alpha_holds():
     case = Case()
     K = case.K[:12, :12].copy()
     K[0, 0] -= 2.0
-    problem = Problem(kernels.Precomputed(), K, alpha=3.0, Q=np.ones((12, 1)))
+    problem = Problem.of(kernels.Precomputed(), K, alpha=3.0, Q=np.ones((12, 1)))
     found = certificate_of(updates.solve_anew(problem, case.Y[:12]), case.Y[:12], 0, ())
     assert found.holds
     assert found.limit == 1e-8

@@ -102,7 +102,7 @@ def test_rows_that_nearly_determine_the_confounds_alone_may_go(seed):
     rng = np.random.default_rng(seed)
     X, y, C, w = rng.normal(size=(14, 3)), rng.normal(size=14), rng.normal(size=(14, 2)), np.ones(14)
     w[2:5] = 1e10
-    problem = Problem(kernels.RBF(0.3), X, alpha=1e7, Q=np.column_stack([np.ones(14), C]), sample_weight=w)
+    problem = Problem.of(kernels.RBF(0.3), X, alpha=1e7, Q=np.column_stack([np.ones(14), C]), sample_weight=w)
     whole, Y = updates.solve_anew(problem, y[:, None]), y[:, None]
     for gone in (4, 3, 2):
         kept = np.delete(np.arange(whole.problem.n), gone)
@@ -117,7 +117,7 @@ def wrong_holder(size):
     """P with noise of this size in one row, its solution and its targets."""
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(14, 3)), rng.normal(size=(14, 1))
-    whole = updates.solve_anew(Problem(kernels.RBF(0.2), X, alpha=1e-5, Q=np.ones((14, 1))), Y)
+    whole = updates.solve_anew(Problem.of(kernels.RBF(0.2), X, alpha=1e-5, Q=np.ones((14, 1))), Y)
     holder = updates.growing(whole)
     slots = holder.slots
     holder._held.H[slots[5:], slots[5]] += size * rng.normal(size=9)

@@ -45,7 +45,7 @@ def test_any_sequence_on_any_rows_equals_a_refit_or_is_a_clear_error(stream, ker
     Q = np.column_stack([np.ones(60), np.sin(np.arange(60)), np.arange(60) % 5 == 2])[:, :q]
     rows, unseen = np.arange(n), list(range(n, 60))
     kernel = penalised(kernel, penalty, X[rows], w[rows])
-    problem = Problem(kernel, X[rows], alpha=alpha, Q=Q[rows], sample_weight=w[rows])
+    problem = Problem.of(kernel, X[rows], alpha=alpha, Q=Q[rows], sample_weight=w[rows])
     try:
         whole = updates.solve_anew(problem.replace(shift=None), Y[rows])
     except ValueError:

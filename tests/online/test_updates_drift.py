@@ -116,7 +116,7 @@ def test_tolerance_of_updates_follows_the_rows_that_remain(penalty):
     X, w = rng.normal(size=(12, 3)), np.ones(12)
     w[2] = 1e10
     kernel = penalised(kernels.RBF(0.2), penalty, X, w)
-    problem = Problem(kernel, X, alpha=1e-3, Q=np.ones((12, 1)), sample_weight=w)
+    problem = Problem.of(kernel, X, alpha=1e-3, Q=np.ones((12, 1)), sample_weight=w)
     holder = updates.growing(updates.solve_anew(problem, X[:, :1]))
     assert updates._tolerance(problem, holder) > 1e-4
     kept = np.delete(np.arange(12), 2)
@@ -200,7 +200,7 @@ def test_shrinkage_remembers_the_largest_past_entries_of_P(penalty, monkeypatch)
     X, Y = case.X[:14].copy(), case.Y[:14]
     X[13] = X[3]
     kernel = penalised(kernels.RBF(0.2), penalty, X)
-    problem = Problem(kernel, X[:12], alpha=case.alpha, Q=np.ones((12, 1)))
+    problem = Problem.of(kernel, X[:12], alpha=case.alpha, Q=np.ones((12, 1)))
     whole = updates.solve_anew(problem, Y[:12])
     whole = updates.learn(whole, whole.problem.extended(X[12:13], np.ones((1, 1))), Y[:13])
     before = whole.own_precision.diagonal()[3]

@@ -95,7 +95,7 @@ def test_effects_where_two_rows_alone_show_a_confound_are_an_error(seed):
     """Without both of them P is 0 up to rounding, of either sign."""
     rng = np.random.default_rng(seed)
     Q = np.column_stack([np.ones(12), np.isin(np.arange(12), [4, 7])])
-    problem = Problem(kernels.RBF(0.3), rng.normal(size=(12, 3)), alpha=0.1, Q=Q)
+    problem = Problem.of(kernels.RBF(0.3), rng.normal(size=(12, 3)), alpha=0.1, Q=Q)
     with pytest.raises(SingularBlockError, match="leaving out 2 of 12 rows"):
         influence.effects(updates.solve_anew(problem, rng.normal(size=(12, 1))))
 
@@ -259,7 +259,7 @@ def test_updates_of_a_precomputed_kernel_equal_refit(sparse, penalty):
     as_given = sp.csr_array if sparse else np.asarray
     start = as_given(case.K[np.ix_(rows, rows)])
     Q = np.ones((len(rows), 1))
-    problem = Problem(kernels.Precomputed(), start, alpha=case.alpha, Q=Q)
+    problem = Problem.of(kernels.Precomputed(), start, alpha=case.alpha, Q=Q)
     whole = updates.solve_anew(problem, case.Y[rows])
     for new in ([2], [24, 4], [6]):
         rows = np.concatenate([rows, new])
@@ -274,7 +274,7 @@ def test_updates_of_a_precomputed_kernel_equal_refit(sparse, penalty):
 def test_updates_of_sparse_rows_equal_refit():
     case = Case(kernel="rbf")
     rows = np.arange(16)
-    problem = Problem(kernels.RBF(0.2), sp.csr_array(case.X[:16]), alpha=case.alpha, Q=np.ones((16, 1)))
+    problem = Problem.of(kernels.RBF(0.2), sp.csr_array(case.X[:16]), alpha=case.alpha, Q=np.ones((16, 1)))
     whole = updates.solve_anew(problem, case.Y[:16])
     whole = updates.learn(whole, problem.extended(sp.csr_array(case.X[16:20]), np.ones((4, 1))), case.Y[:20])
     assert isinstance(whole.own_precision, Growing)

@@ -21,7 +21,7 @@ def test_forgetting_the_only_row_that_shows_a_confound_is_an_error(penalty, seed
     X, Y = rng.normal(size=(13, 3)), rng.normal(size=(13, 1))
     Q = np.column_stack([np.ones(13), np.arange(13) == 4]).astype(float)
     kernel = penalised(kernels.RBF(0.3), penalty, X[:12])
-    whole = updates.solve_anew(Problem(kernel, X[:12], alpha=0.1, Q=Q[:12]), Y[:12])
+    whole = updates.solve_anew(Problem.of(kernel, X[:12], alpha=0.1, Q=Q[:12]), Y[:12])
     for _ in range(2):  # from a factor, then from a growing P
         kept = np.delete(np.arange(whole.problem.n), 4)
         with pytest.raises(SingularBlockError, match="confounds: column 0"):
@@ -40,7 +40,7 @@ def test_too_few_rows_for_the_confounds_are_an_error(penalty, seed):
     rng = np.random.default_rng(seed)
     X, Y = rng.normal(size=(3, 3)), rng.normal(size=(3, 1))
     Q = np.column_stack([np.ones(3), rng.normal(size=(3, 2))])
-    whole = updates.solve_anew(Problem(penalised(kernels.RBF(0.3), penalty, X), X, alpha=0.1, Q=Q), Y)
+    whole = updates.solve_anew(Problem.of(penalised(kernels.RBF(0.3), penalty, X), X, alpha=0.1, Q=Q), Y)
     with pytest.raises(SingularBlockError, match="confounds: column"):
         updates.forget(whole, whole.problem.subset(np.arange(1, 3)), Y[1:], np.array([0]))
 
@@ -49,7 +49,7 @@ def test_too_few_rows_for_the_confounds_are_an_error(penalty, seed):
 def test_updates_of_a_zero_kernel_predict_the_mean(penalty):
     X, Y = np.zeros((12, 30)), np.random.default_rng(0).normal(size=(12, 1))
     kernel = penalised(kernels.Linear(), penalty, X[:10])
-    whole = updates.solve_anew(Problem(kernel, X[:10], alpha=0.1, Q=np.ones((10, 1))), Y[:10])
+    whole = updates.solve_anew(Problem.of(kernel, X[:10], alpha=0.1, Q=np.ones((10, 1))), Y[:10])
     whole = updates.learn(whole, whole.problem.replace(shift=None).extended(X[10:], np.ones((2, 1))), Y)
     assert isinstance(whole.own_precision, Growing)
     assert_close(whole.B, Y.mean(keepdims=True))
@@ -77,7 +77,7 @@ def test_duplicates_at_a_vanishing_alpha_equal_a_new_factorisation(penalty):
     kernel = penalised(kernels.RBF(2.0), penalty, X)
     for new in (X[:1], X[:2]):
         t = len(new)
-        whole = updates.solve_anew(Problem(kernel, X, alpha=1e-18, Q=np.ones((12, 1))), Y[:12])
+        whole = updates.solve_anew(Problem.of(kernel, X, alpha=1e-18, Q=np.ones((12, 1))), Y[:12])
         problem = whole.problem.extended(new, np.ones((t, 1)))
         found, expected = updates.learn(whole, problem, Y[: 12 + t]), updates.solve_anew(problem, Y[: 12 + t])
         assert not isinstance(found.own_precision, Growing)

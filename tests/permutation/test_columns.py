@@ -41,7 +41,7 @@ WITH_COLUMNS = [each for each in EVERYONE if "loo" not in each.id]
 
 def fitted_columns(estimator, X, y, orders, weight=None):
     task = PermutationData(X, y, weight).task(estimator).task
-    return Labelings(Solver(task.problem), task, truth_of(task, orders))
+    return Labelings.of(Solver.of(task.problem), task, truth_of(task, orders))
 
 
 def decisions(fitted, train, test):
@@ -154,14 +154,14 @@ def test_solver_equals_refits_for_any_columns_and_rows(kind, monkeypatch):
         K = problem.gram(everything, everything)
         return reference.heldout_fits(K, Y, rows, everything, problem.alpha, w=WEIGHT, Q=problem.Q)
 
-    solvers = [Solver(problem)]
+    solvers = [Solver.of(problem)]
     with monkeypatch.context() as blind:
         blind.setattr(type(problem), "precision", None)  # a P that is known is not made again
-        solvers.append(Solver(problem, known))
+        solvers.append(Solver.of(problem, known))
     for solver in solvers:
         assert solver.choice == known.choice
         assert_close(solver.solve(Y).fits(everything), oracle(Y, rows))
-        labelings = Labelings(solver, task, truth_of(task, orders))
+        labelings = Labelings.of(solver, task, truth_of(task, orders))
         model = labelings.part(rows[5:])
         for order, own in zip(orders, np.split(model.fits(everything), 2, axis=1), strict=True):
             shown = indicator(task.codes[order], 3, float)[:, labelings.n_implied :]
@@ -174,7 +174,7 @@ def test_decisions_at_other_features_equal_refits(kind, confounds):
     task = PermutationData(X, LABELS, WEIGHT, confounds).task(THREE_CLASS_ESTIMATORS[kind]).task
     others = np.random.default_rng(3).normal(size=X.shape)
     orders = orders_of(N, m=2)
-    fitted = Labelings(Solver(task.problem), task, truth_of(task, orders))
+    fitted = Labelings.of(Solver.of(task.problem), task, truth_of(task, orders))
     train, test = PARTS[1]
     model = fitted.part(train)
     D = fitted.reader(model)(elsewhere(model, test)(others[test]))

@@ -48,7 +48,7 @@ def refits(Phi, Q, alpha, w, sets):
 def test_residuals_at_a_tiny_alpha_keep_their_digits(folds, share, w, q, count, kernel):
     """``share`` is alpha by the mean diagonal of K K'."""
     functions, Q = BasisFunctions(kernel, FUNCTIONS[count]), np.ones((N, q))
-    problem = Problem(functions, X, alpha=1.0, Q=Q, sample_weight=w)
+    problem = Problem.of(functions, X, alpha=1.0, Q=Q, sample_weight=w)
     problem = problem.replace(alpha=share * problem.mean_diagonal)
     solution = Solution.fit(problem, np.arange(N), TWO)
     assert isinstance(solution.precision, LowRank)
@@ -60,7 +60,7 @@ def test_residuals_at_a_tiny_alpha_keep_their_digits(folds, share, w, q, count, 
 def test_functions_of_all_rows_span_all_of_them():
     """Nothing is left beyond them that would be subtracted."""
     for count, spans_all in (("fewer", False), ("as many", True), ("more", True)):
-        problem = Problem(BasisFunctions(RBF(0.3), FUNCTIONS[count]), X, alpha=1e-9, Q=np.ones((N, 1)))
+        problem = Problem.of(BasisFunctions(RBF(0.3), FUNCTIONS[count]), X, alpha=1e-9, Q=np.ones((N, 1)))
         assert problem.precision(np.arange(N)).spans_all is spans_all
 
 
@@ -93,7 +93,7 @@ def test_linear_models_with_few_features_keep_their_digits_at_any_alpha(w, alpha
 def test_all_that_is_asked_of_it_equals_the_factor(count, columns):
     Q = np.column_stack([np.ones(N), np.random.default_rng(1).normal(size=(N, 2))])[:, :columns]
     functions = BasisFunctions(RBF(0.3), FUNCTIONS[count])
-    problem = Problem(functions, X, alpha=0.1, Q=Q, sample_weight=WEIGHT)
+    problem = Problem.of(functions, X, alpha=0.1, Q=Q, sample_weight=WEIGHT)
     ours, factored = (kind.from_problem(problem, np.arange(N)) for kind in (LowRank, Factored))
     Phi, rows = np.sqrt(WEIGHT)[:, None] * functions.features(X), np.array([3, 7, 30])
     assert_close(ours.explicit().P, factored.explicit().P)

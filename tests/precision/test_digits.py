@@ -21,6 +21,7 @@ def test_shares_of_what_is_left():
     np.testing.assert_array_equal(digits.little_kept(np.array([0.0, 1e-4, 0.5]), 0.6), [True, True, False])
     np.testing.assert_array_equal(digits.nearly_fitted(np.array([0.0, 1e-7, 1e-5, 1.0])), [True, True, False, False])
     np.testing.assert_array_equal(digits.adds_up(np.array([1.0, 1e9]), 1.0), [True, False])
+    np.testing.assert_array_equal(digits.nearly_constant(np.array([0.0, 1e-7, 1e-5])), [True, True, False])
 
 
 def holder(rank, alpha, n=12):

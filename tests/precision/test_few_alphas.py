@@ -21,7 +21,7 @@ ALPHAS = [1e-2, 1.0, 30.0]
 
 def problem_of(n, kernel=None, **options):
     X = np.random.default_rng(0).normal(size=(n, 3))
-    return Problem((kernel or RBF(0.2)).resolved(X), X, alpha=1.0, Q=np.ones((n, 1)), **options)
+    return Problem.of((kernel or RBF(0.2)).resolved(X), X, alpha=1.0, Q=np.ones((n, 1)), **options)
 
 
 def labelled(n):
@@ -71,7 +71,7 @@ def test_both_ways_give_the_same_leave_one_out(weighted):
 def test_an_alpha_without_a_factor_takes_eigenvectors():
     rng = np.random.default_rng(3)
     X = np.repeat(rng.normal(size=(20, 2)), 2, axis=0)  # every row twice
-    problem = Problem(RBF(0.01), X, alpha=1.0, Q=np.ones((40, 1)))
+    problem = Problem.of(RBF(0.01), X, alpha=1.0, Q=np.ones((40, 1)))
     path = EachAlpha(problem, problem.active)
     assert isinstance(path.with_alpha(1e-17), Spectrum)
     assert not isinstance(path.with_alpha(1.0), Spectrum)

@@ -1,5 +1,7 @@
 """A holder that the package does not know: four verbs are enough, for all that is left out and for every estimator."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from sklearn.model_selection import LeaveOneOut, StratifiedKFold
@@ -11,7 +13,7 @@ from foldless._engine.linalg import NotPositiveDefiniteError
 from foldless._engine.precision import choose, cost
 from foldless._engine.precision.base import Path, Precision
 from foldless._engine.precision.growing import Growing
-from foldless.model_selection import cross_val_predict, explain
+from foldless.model_selection import cross_val_predict, explain, nested_cross_validate
 from support.cases import Case, odd_splits
 from support.parts import TrainingParts
 from support.refits import with_fixed_functions
@@ -104,7 +106,7 @@ def test_leave_one_out_equals_refits(case):
 @cases
 @pytest.mark.parametrize("nested", [False, True])
 def test_training_parts_equal_refits(case, nested):
-    parts = TrainingParts(case.problem(), case.Y, nested=nested, strategy="part", whole=solution(case))
+    parts = TrainingParts(case.problem(), case.Y, nested=nested, strategy="part", solution=solution(case))
     everything = np.arange(len(case.K))
     for train, _ in odd_splits(len(case.K)):
         part = parts.part(train)
@@ -237,12 +239,40 @@ def test_holder_that_finds_no_factor_leaves_it_to_the_next(monkeypatch):
     np.testing.assert_array_equal(model.decision_function(X), expected)
 
 
-@pytest.mark.parametrize(("fit", "removal", "from_P"), [(2700.0, 1e9, False), (1e9, 1e8, True)])
-def test_costs_decide(fit, removal, from_P, bordered, monkeypatch):
-    monkeypatch.setattr(cost, "fit", lambda *args, **options: fit)
-    monkeypatch.setattr(cost, "removal", lambda *args, **options: removal)
+@pytest.mark.parametrize(("fit", "removal", "form"), [(2700.0, 1e9, "alone"), (1e9, 1e8, "array")])
+def test_costs_of_a_holder_decide_the_plan(fit, removal, form, bordered, monkeypatch):
+    monkeypatch.setattr(bordered, "fit_cost", classmethod(lambda cls, problem, n, nested=False: fit))
+    monkeypatch.setattr(bordered, "removal_cost", classmethod(lambda cls, problem, n, t, nested=False: removal))
     case = Case()
-    assert CheaperParts(case.problem(), case.Y).plan([20] * 10).from_P is from_P
+    plan = CheaperParts(case.problem(), case.Y).planned({6: 10}).plan
+    assert plan.form == form
+    assert plan.holder is (None if form == "alone" else bordered)
+    assert ("inverse of a border of 26 rows" in plan.reason) == (form == "array")
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_costs_are_those_of_arrays_unless_stated(nested):
+    problem = Case().problem()
+    assert Bordered.fit_cost(problem, 26, nested=nested) == cost.dense_fit(26, nested=nested)
+    assert Bordered.removal_cost(problem, 26, 6, nested=nested) == cost.dense_removal(26, 6, nested=nested)
+
+
+def test_a_holder_is_chosen_once_for_a_problem_and_a_number_of_rows(monkeypatch):
+    choices, problems = Counter(), []
+
+    class Unsuited(Bordered):
+        @classmethod
+        def suits(cls, problem, n):
+            choices[id(problem), n] += 1
+            problems.append(problem)  # an id belongs to one problem while that is held
+            return False
+
+    monkeypatch.setattr(choose, "HOLDERS", [Unsuited, *choose.HOLDERS])
+    X, y = problem_of_two_classes()
+    cross_val_predict(LSSVC(), X, y, cv=StratifiedKFold(10))
+    nested_cross_validate(FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]}), X, y, cv=StratifiedKFold(5))
+    assert choices
+    assert max(choices.values()) == 1
 
 
 def test_path_of_a_new_holder_is_declared(bordered):

@@ -21,7 +21,7 @@ WEIGHTS = {
 
 
 def problem_of(weights, alpha, intercept):
-    return Problem(RBF(0.2), X, alpha=alpha, Q=np.ones((N, int(intercept))), sample_weight=weights)
+    return Problem.of(RBF(0.2), X, alpha=alpha, Q=np.ones((N, int(intercept))), sample_weight=weights)
 
 
 def gram(problem):

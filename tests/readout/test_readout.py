@@ -21,7 +21,7 @@ def make(c, weighted, centred, alpha=0.2):
     w = rng.uniform(0.3, 3.0, N) if weighted else np.ones(N)
     kernel = kernels.RBF(0.2)
     Q = np.ones((N, 1 if centred else 0))
-    problem = Problem(kernel, X, alpha=alpha, Q=Q, sample_weight=w)
+    problem = Problem.of(kernel, X, alpha=alpha, Q=Q, sample_weight=w)
     return codes, w, kernel.gram(X), TrainingParts(problem, indicator(codes, c, float))
 
 
@@ -117,7 +117,7 @@ def test_discriminants_never_choose_a_class_without_mass_and_keep_the_rest():
 
 def test_discriminants_separate_a_class_of_identical_rows_without_overflow():
     S = np.kron(np.eye(2), np.ones((3, 3)))
-    problem = Problem(kernels.Precomputed(), S, alpha=1e-9, Q=np.ones((6, 1)))
+    problem = Problem.of(kernels.Precomputed(), S, alpha=1e-9, Q=np.ones((6, 1)))
     holdout = TrainingParts(problem, indicator(np.repeat([0, 1], 3), 2, float))
     scores = Discriminant(2, "centroid").scores(holdout.whole.fits(np.arange(6)), holdout.whole.moments())
     assert np.isfinite(scores).all()

@@ -147,7 +147,7 @@ def test_class_sums_of_weak_axes_of_all_labelings_equal_single_ones(weighted, in
     )
     task = model._fitted_task
     orders = np.stack([np.random.default_rng(seed).permutation(len(y)) for seed in range(3)])
-    fitted = Labelings(Solver(task.problem), task, truth_of(task, orders))
+    fitted = Labelings.of(Solver.of(task.problem), task, truth_of(task, orders))
     train = np.arange(5, 45)
     for part in (fitted.solution, fitted.part(train)):
         found = fitted.moments(part).V

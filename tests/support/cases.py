@@ -87,7 +87,7 @@ class Case:
     def problem(self):
         X = self.X
         kernel = kernels.resolve(self.kernel, X, gamma=0.2, eta=0.5)
-        return Problem(
+        return Problem.of(
             penalised(kernel, self.penalty, X, self.w),
             X,
             alpha=self.alpha,

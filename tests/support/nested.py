@@ -80,7 +80,7 @@ def force_route(monkeypatch, shared):
     """One P for each candidate wherever the algebra allows it, or each training part by itself."""
 
     def decide(problem, n_alphas, outer, inner):
-        features = problem.n_features(len(problem.active)) is not None
+        features = problem.through_features(len(problem.active))
         return NestedCost(0.0, shared and not features)
 
     monkeypatch.setattr(_nested, "nested_cost", decide)

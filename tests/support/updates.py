@@ -116,7 +116,7 @@ def long_run(alpha, steps, least, most, penalty="rkhs", every=100, twice=False):
     rows, sizes, grown, pays = rng.permutation(2 * most)[: 2 * least], [], 0, 0
     if penalty == "coef":
         K = K[:, rows] @ K[:, rows].T
-    problem = Problem(penalised(kernel, penalty, pool[rows]), pool[rows], alpha=alpha, Q=np.ones((len(rows), 1)))
+    problem = Problem.of(penalised(kernel, penalty, pool[rows]), pool[rows], alpha=alpha, Q=np.ones((len(rows), 1)))
     whole, upward = updates.solve_anew(problem, Y[rows]), True
     for step in range(1, steps + 1):
         t = 1 if rng.random() < 0.7 else int(rng.integers(2, 13))

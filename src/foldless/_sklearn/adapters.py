@@ -69,7 +69,7 @@ def _linear(estimator, X, weights):
     if estimator.positive:
         raise _no_closed_form(estimator, "positive=True constrains the coefficients")
     Q = np.ones((X.shape[0], 1 if estimator.fit_intercept else 0), X.dtype)
-    return Problem(Linear(), X, alpha=float(estimator.alpha), Q=Q, sample_weight=weights)
+    return Problem.of(Linear(), X, alpha=float(estimator.alpha), Q=Q, sample_weight=weights)
 
 
 def _ridge(estimator, X, y, sample_weight):
@@ -127,7 +127,7 @@ def _kernel_ridge(estimator, X, y, sample_weight):
     else:
         kernel = _named(estimator, X) or Custom(_PairwiseKernel(estimator))
     Q = np.ones((X.shape[0], 0), X.dtype)
-    problem = Problem(kernel, X, alpha=float(estimator.alpha), Q=Q, sample_weight=weights)
+    problem = Problem.of(kernel, X, alpha=float(estimator.alpha), Q=Q, sample_weight=weights)
     task = Task(problem, y.astype(X.dtype, copy=False).reshape(len(y), -1), Regression())
     return EstimatorTask(task, None, y.ndim == 1)
 

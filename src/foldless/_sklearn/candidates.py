@@ -390,7 +390,7 @@ def by_grid(search, data):
     space = Space(problem.kernel, fixed=_not_settable(search.estimator, problem.kernel))
     if space.names and len(grid_from_data(search.estimator, problem)) == 1:
         return False  # the grid is one of alpha alone, and there is more to tune, as for sums of kernels
-    return n <= FEW or (problem.n_features(n) is not None and not problem.kernel.approximates)
+    return n <= FEW or (problem.through_features(n) and not problem.kernel.approximates)
 
 
 def beginning(spec, estimator, data):

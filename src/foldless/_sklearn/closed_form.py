@@ -73,7 +73,7 @@ class ClosedFormRun:
     def loo(self, method):
         """``method`` of all rows, each by the model without it."""
         if not method.endswith("proba") and len(self.parts.rows) == self.task.problem.n:
-            return self.outputs(self.decide(self.rows)[:, 0], method)
+            return self.outputs(self.decide(Sets.leave_one_out(self.task.problem.n)), method)
         kind = "proba" if method.endswith("proba") else "decision"
         idle = len(self.task.problem.active) < self.task.problem.n
         rule = self.task.rule(self.parts.whole, probabilities=kind == "proba") if idle else None
@@ -85,14 +85,12 @@ class ClosedFormRun:
         return len(self.task.problem.active) == self.task.problem.n
 
     def decide(self, sets):
-        """Decisions (k, t) or (k, t, c), or values (k, t, m), of the rows of each set by the model without it."""
-        decisions = self.task.held_out_decisions(self.parts, Sets.of(sets))
-        return decisions.reshape(*sets.shape, *decisions.shape[1:])
+        """Decisions (N,) or (N, c), or values (N, m), of the rows of all sets by the models without each."""
+        return self.task.held_out_decisions(self.parts, sets)
 
     def decide_with_probabilities(self, sets):
-        """(decisions, probabilities (k, t, c)) of the same, each calibrated inside its training part."""
-        outputs = self.task.held_out_outputs(self.parts, Sets.of(sets))
-        return tuple(values.reshape(*sets.shape, *values.shape[1:]) for values in outputs)
+        """(decisions, probabilities (N, c)) of the same, each calibrated inside its training part."""
+        return self.task.held_out_outputs(self.parts, sets)
 
     def check_materialises(self):
         """Refuse fitted estimators of training parts where they could not give the held-out predictions again."""
@@ -119,74 +117,58 @@ class ClosedFormRun:
 
 
 def left_out_sets(cv, n):
-    """[(numbers of splits, their test sets (k, t))] by size; None where a training part is not all other rows."""
-    if isinstance(cv, LeaveOneOut | LeavePOut):
-        size = 1 if isinstance(cv, LeaveOneOut) else cv.p
-        sets = np.array(list(combinations(range(n), size)), dtype=np.intp)
-        return [(np.arange(len(sets)), sets)]
-    by_size: dict = {}
-    for number, (train, test) in enumerate(cv):
-        if len(train) + len(test) != n or not len(test):
-            return None
-        by_size.setdefault(len(test), []).append((number, train, test))
-    for splits in by_size.values():
-        for _, train, test in splits:
-            if (np.bincount(np.concatenate([train, test]), minlength=n) != 1).any():
-                return None
-    return [
-        (np.array([number for number, _, _ in group]), np.stack([test for _, _, test in group]))
-        for group in by_size.values()
-    ]
+    """The test sets of a splitter or of splits; None where a training part is not all other rows."""
+    if isinstance(cv, LeaveOneOut):
+        return Sets.leave_one_out(n)
+    if isinstance(cv, LeavePOut):
+        return Sets.of(np.array(list(combinations(range(n), cv.p)), dtype=np.intp))
+    return Sets.from_splits(cv, n)
 
 
 def predict(run, splits, method):
     """``method`` of every row by the model without its test set, or None."""
     n = run.task.problem.n
-    groups = (left_out_sets(splits, n) if run.all_rows_count else None) or []
-    rows = np.concatenate([sets.ravel() for _, sets in groups]) if groups else np.empty(0, int)
-    if len(rows) != n or len(np.unique(rows)) != n:  # no partition
+    sets = left_out_sets(splits, n) if run.all_rows_count else None
+    if sets is None:
         return None
-    if method.endswith("proba"):
-        decisions = [run.decide_with_probabilities(sets)[1] for _, sets in groups]
-    else:
-        decisions = [run.decide(sets) for _, sets in groups]
-    stacked = np.concatenate([of_sets.reshape(-1, *of_sets.shape[2:]) for of_sets in decisions])
-    return run.outputs(stacked[np.argsort(rows)], method)
+    rows = sets.rows
+    if len(rows) != n or (np.bincount(rows, minlength=n) != 1).any():  # no partition
+        return None
+    values = run.decide_with_probabilities(sets)[1] if method.endswith("proba") else run.decide(sets)
+    return run.outputs(values[np.argsort(rows)], method)
 
 
 def validate(run, splits, scoring, counting):
     """(scikit-learn's dictionary of times and scores of all splits, ``counting`` with the labels of rows), or None."""
     start = time.perf_counter()
     scorers = _scorers(scoring, run)
-    groups = left_out_sets(splits, run.task.problem.n) if scorers and run.all_rows_count else None
-    if groups is None:
+    sets = left_out_sets(splits, run.task.problem.n) if scorers and run.all_rows_count else None
+    if sets is None:
         return None
     calibrated = any(wants_probabilities(scorer) for _, scorer in scorers.values())
     try:
-        if calibrated:
-            outputs = [run.decide_with_probabilities(sets) for _, sets in groups]
-        else:
-            outputs = [(run.decide(sets), None) for _, sets in groups]
+        decisions, probabilities = run.decide_with_probabilities(sets) if calibrated else (run.decide(sets), None)
     except SingularBlockError:  # leave-one-out inside a training part, for its cut or calibration
         return None
     if isinstance(splits, LeaveOneOut) and run.task.codes is not None:
-        ((_, rows),) = groups
-        warn_of_strata(outputs[0][0][:, 0], run.task.codes[rows[:, 0]])
+        warn_of_strata(decisions, run.task.codes)
+    by_size = sets.by_size(decisions)
+    shares = [None] * len(by_size) if probabilities is None else [raw for *_, raw in sets.by_size(probabilities)]
     fitted = time.perf_counter()
-    n_splits = sum(len(numbers) for numbers, _ in groups)
+    n_splits = len(sets)
     scores = {name: np.empty(n_splits) for name in scorers}
-    for (numbers, sets), (raw, proba) in zip(groups, outputs, strict=True):
+    for (numbers, rows, raw), proba in zip(by_size, shares, strict=True):
         for name, (metric_name, scorer) in scorers.items():
             try:
-                scores[name][numbers] = _scores(run, metric_name, scorer, sets, raw, proba)
+                scores[name][numbers] = _scores(run, metric_name, scorer, rows, raw, proba)
             except Exception:  # as here, scikit-learn's loop reports the error of every split
                 return None
     times = {"fit_time": fitted - start, "score_time": time.perf_counter() - fitted}
     result = {name: np.full(n_splits, seconds / n_splits) for name, seconds in times.items()}
     if counting.of_labels:
         counts = np.zeros(len(run.classes) ** 2, int)
-        for (_, sets), (raw, _) in zip(groups, outputs, strict=True):
-            counts += confusions(len(run.classes), decision_columns(raw), run.task.codes[sets]).sum(0)
+        for _, rows, raw in by_size:
+            counts += confusions(len(run.classes), decision_columns(raw), run.task.codes[rows]).sum(0)
         counting = counting.with_confusion(counts)
     return result | {f"test_{name}": values for name, values in scores.items()}, counting
 

@@ -49,7 +49,7 @@ def _has(name):
 def columns_alone(estimator, confounds):
     """A problem of the confounds (n, k) and the intercept alone, to check that they are determined."""
     ones = np.ones((len(confounds), int(innermost_estimator(estimator).fit_intercept)))
-    return Problem(Linear(), np.zeros((len(confounds), 1)), 1.0, ones).with_confounds(confounds)
+    return Problem.of(Linear(), np.zeros((len(confounds), 1)), 1.0, ones).with_confounds(confounds)
 
 
 class WithConfounds(BaseEstimator):

@@ -113,7 +113,7 @@ def _closed_form(spec, data, steps, cautions):
         reason = f"{fitted} on each training part; all permutations are columns of one P there"
         way = Route(route.ONE_P_PER_FOLD, reason)
         return _batched(spec, estimator_task, way, residuals=data.residuals, solver_of=by_split)
-    solver = Solver(estimator_task.task.problem)
+    solver = Solver.of(estimator_task.task.problem)
     if not by_columns:
         return _shared_precision(spec, data, last, estimator_task, solver)
     reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
@@ -127,7 +127,7 @@ def _flops_of_labelings(spec, task, *, each_part, weighted):
     """Flops of all labelings: a P for all, for each training part, or for each labeling (``weighted``)."""
     problem = task.problem
     n = len(problem.active)
-    precision = 2 * problem.fit_flops(n)
+    precision = 2 * problem.holder(n).fit_cost(problem, n)
     products = 2.0 * n**2 * count_columns(task)[0] * spec.n_labelings
     if each_part:
         return len(spec.first) * (precision + products)
@@ -188,7 +188,7 @@ def _solver_behind_steps(first, last, data, train, test):
     if isinstance(last, FOLDLESS_ESTIMATORS):  # "scale" and landmarks are those of the training part, as in a refit
         weight = None if data.sample_weight is None else data.sample_weight[train]
         problem = problem.replace(kernel=penalised_kernel(last).resolved(problem.X[train], weight))
-    return Solver(problem.restricted(train), steps=fitted)
+    return Solver.of(problem.restricted(train), steps=fitted)
 
 
 def _shared_precision(spec, data, last, estimator_task, solver):
@@ -206,7 +206,7 @@ def _validate_labeling(spec, data, last, estimator_task, solver, order, splits):
         check_classes(codes, splits)
     Y = task.Y[order] if data.residuals is None else truth_of(task, order[None], data.residuals)[0].T
     task = replace(task, Y=Y, codes=codes)
-    parts = task.training_parts(whole=solver.solve(task.Y))
+    parts = task.training_parts(solution=solver.solve(task.Y))
     data = data.labelled(order)
     run = ClosedFormRun(
         outer=spec.estimator,

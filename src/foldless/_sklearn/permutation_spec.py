@@ -12,6 +12,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import _check_sample_weight
 
+from foldless._engine.heldout.sets import split_that_repeats_rows
 from foldless._engine.permutation.confounded import Residuals
 from foldless._engine.permutation.nulls import (
     ENOUGH_LABELINGS,
@@ -90,8 +91,7 @@ class PermutationSpec:
     @cached_property
     def split_with_repeats(self):
         """The number of the first split whose training part repeats rows; None where none does."""
-        repeats = (number for number, (train, _) in enumerate(self.first) if len(np.unique(train)) < len(train))
-        return next(repeats, None)
+        return split_that_repeats_rows(self.first)
 
 
 def specify_test(request, data, memory_limit, refit, search=None):

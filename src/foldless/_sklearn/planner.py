@@ -5,6 +5,7 @@ arguments of scikit-learn's function, which refits.
 """
 
 from dataclasses import dataclass, field, replace
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.model_selection import LeaveOneOut, LeavePOut, check_cv
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _num_samples
 
+from foldless._engine.heldout.plan import counts_of_splits
 from foldless._engine.heldout.scaled import ScaledParts
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task, closed_form_estimator
 from foldless._sklearn.closed_form import ClosedFormRun
@@ -181,28 +183,30 @@ def _solve(request, run, score_params):
         route = Route(ONE_P_PER_FOLD, reason)
     else:
         warn_of_scale(task.problem)
-        plan_of_parts = _plan_of_parts(run.parts, splits)
+        run = replace(run, parts=_planned(run.parts, splits))
+        plan_of_parts = run.parts.plan
         if request.function != "explain":
-            warn_of_long_call(task.problem, "a cross-validation", plan_of_parts.flops, plan_of_parts.arrays)
-        route = _route_of(name, plan_of_parts, task.problem)
+            n = len(task.problem.active)
+            arrays = plan_of_parts.arrays or (1 - min(plan_of_parts.counts) / n) ** 2  # of training parts by themselves
+            warn_of_long_call(task.problem, "a cross-validation", plan_of_parts.flops, arrays)
+        route = _route_of(name, plan_of_parts)
     if task.problem.kernel.approximates:
         route = replace(route, reason=f"{route.reason}; {FIXED_FEATURES}")
     return CrossValidationPlan(route, run, splits, score_params)
 
 
-def _plan_of_parts(parts, splits):
-    """How the training parts are made; an error where P of all rows would be too large."""
+def _planned(parts, splits):
+    """The training parts with the plan of these splits; an error where P of all rows would be too large."""
     if isinstance(splits, LeaveOneOut | LeavePOut):
-        n = parts.problem.n
-        return parts.plan(np.full(n, n - getattr(splits, "p", 1)))
-    return parts.plan([len(train) for train, _ in splits])
+        p = getattr(splits, "p", 1)
+        return parts.planned({p: comb(parts.problem.n, p)})
+    return parts.planned(counts_of_splits(splits, parts.problem))
 
 
-def _route_of(name, plan, problem):
-    if plan.from_P:
-        holder = problem.describe_holder()
-        return Route(ONE_FIT, f"{name} is regularised least squares; {plan.reason}", holder)
-    return Route(ONE_P_PER_FOLD, plan.reason)
+def _route_of(name, plan):
+    if plan.holder is None:
+        return Route(ONE_P_PER_FOLD, plan.reason)
+    return Route(ONE_FIT, f"{name} is regularised least squares; {plan.reason}", plan.held)
 
 
 def _refit(request, obstacle, metadata):

@@ -24,6 +24,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 
+from foldless._engine.heldout.sets import split_that_repeats_rows
 from foldless._engine.linalg.memory import require_memory
 from foldless._sklearn.pipelines import Search, split_steps, step_that_sees_y
 from foldless.estimators.access import checked_rows_of
@@ -71,9 +72,9 @@ def parts_of(search, splits, n):
             )
         rows = np.arange(n)
         return [(np.delete(rows, row), rows[[row]]) for row in rows]
-    for number, (train, _) in enumerate(splits):
-        if not len(train) or len(np.unique(train)) < len(train):
-            fault = "repeats rows" if len(train) else "is empty"
+    empty = next((number for number, (train, _) in enumerate(splits) if not len(train)), None)
+    for number, fault in ((split_that_repeats_rows(splits), "repeats rows"), (empty, "is empty")):
+        if number is not None:
             raise ValueError(f"cv: the training part of split {number} {fault}; steps='each' fits the steps on it.")
     return splits
 

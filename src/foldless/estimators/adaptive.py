@@ -14,7 +14,8 @@ from foldless._engine.heldout.rows import tied
 from foldless._engine.linalg import norm
 from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import MatrixLike
-from foldless._engine.online.minimum_norm import MinimumNorm, cost_of_factors, pseudo_solve
+from foldless._engine.online.minimum_norm import MinimumNorm, pseudo_solve
+from foldless._engine.precision.cost import qr_factors
 from foldless._engine.readout.codings import against_all, indicator
 from foldless.estimators.base import KernelExpansion
 from foldless.estimators.checks import (
@@ -143,7 +144,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         if is_precomputed(self.kernel):
             check_gram(X)
         self.kernel_ = given_kernel(self).resolved(X)
-        warn_of_size_by_cost(X.shape[0], cost_of_factors(X.shape[0]), self.kernel_)
+        warn_of_size_by_cost(X.shape[0], qr_factors(X.shape[0]), self.kernel_)
         self._settings = self.get_params()
         self._alpha = float(self.alpha)
         self._coding = self.targets

@@ -232,7 +232,7 @@ class KernelMachine(KernelExpansion):
             kernel = kernel.standardized(center, scaler.scale_)
         kernel = kernel.resolved(X, base_weights)
         Q = np.ones((X.shape[0], 1 if self.fit_intercept else 0), X.dtype)
-        return Problem(kernel, X, float(self.alpha), Q, sample_weight=weights)
+        return Problem.of(kernel, X, float(self.alpha), Q, sample_weight=weights)
 
     def _accept(self, task, model, rule, parts=None):
         """Store a solved model of ``task`` and its trained rule as the fitted state."""

@@ -182,7 +182,7 @@ class OnlineMachine(KernelMachine):
         self._base_weights = weights
         self.ids_ = ids
         rule = task.rule(solution, probabilities=False)  # calibrated by the first call that needs probabilities
-        self._accept(task, solution, rule, task.training_parts(whole=solution))
+        self._accept(task, solution, rule, task.training_parts(solution=solution))
 
     # -- evidence --------------------------------------------------------------------------------------------------
 

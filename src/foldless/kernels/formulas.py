@@ -258,7 +258,7 @@ def _narrow(X):
 def _by_filling(X, Z):
     """[(columns, X there, Z there)]: columns that Z fills mostly become dense, which takes no more memory."""
     if not sp.issparse(Z):
-        return [(slice(None), dense(X), Z)]
+        return [(slice(None), X.toarray() if sp.issparse(X) else X, Z)]
     X, Z = sp.csr_array(X), sp.csr_array(Z)
     filled = 2 * np.bincount(Z.indices, minlength=Z.shape[1]) > Z.shape[0]
     if not filled.any():

@@ -235,15 +235,11 @@ class Parametrised:
     def resolved(self, X: Matrix, sample_weight: ArrayLike | None = None) -> Self:
         """The same with all parameters checked and made numbers; weights count as repetitions of rows."""
         label = getattr(self, "name", "") or type(self).__name__
-        values = self.get_params(deep=False)
-        numbers = {
-            name: kind.resolved(name, values[name], label, X, sample_weight) for name, kind in self.parameters().items()
-        }
-        parts = self.parts
-        resolved = replace(self, **numbers)
-        if not parts:
-            return resolved
-        return resolved.with_parts({name: part.resolved(X, sample_weight) for name, part in parts.items()})
+        numbers = {}
+        for name, kind in self.parameters().items():
+            numbers[name] = kind.resolved(name, getattr(self, name), label, X, sample_weight)
+        new, parts = replace(self, **numbers), self.parts
+        return new.with_parts({name: part.resolved(X, sample_weight) for name, part in parts.items()}) if parts else new
 
     def default_grid(self, X: Matrix) -> dict:
         """{field: values} to try on the rows X; those that hold several values, or objects with parameters, stay."""

@@ -107,6 +107,9 @@ def build(kernel, **shorthands):
 
     A name inside of an approximation, as in ``Nystroem("rbf")``, has these parameters as well.
     """
+    if isinstance(kernel, str) and kernel in KERNELS:
+        kind = KERNELS[kernel]
+        return kind(**{name: shorthands[name] for name in kind.parameters() if name in shorthands})
     if is_object(kernel):
         if kernel.approximates and not is_object(kernel.kernel):
             return replace(kernel, kernel=build(kernel.kernel, **shorthands))
@@ -117,12 +120,9 @@ def build(kernel, **shorthands):
         raise ValueError(f"kernel={kernel.__name__} is a class; give an object, for instance {example}.")
     if callable(kernel):
         return Custom(kernel)
-    if not isinstance(kernel, str) or kernel not in KERNELS:
-        hint = did_you_mean(kernel, KERNELS) if isinstance(kernel, str) else ""
-        message = f"kernel={kernel!r} is unknown; use one of {sorted(KERNELS)} or a callable k(X, Z). {hint}"
-        raise ValueError(message.rstrip())
-    kind = KERNELS[kernel]
-    return kind(**{name: shorthands[name] for name in kind.parameters() if name in shorthands})
+    hint = did_you_mean(kernel, KERNELS) if isinstance(kernel, str) else ""
+    message = f"kernel={kernel!r} is unknown; use one of {sorted(KERNELS)} or a callable k(X, Z). {hint}"
+    raise ValueError(message.rstrip())
 
 
 def is_object(kernel):
@@ -161,7 +161,7 @@ def penalised_kernel(estimator):
 
 def is_precomputed(kernel):
     """Whether a kernel, as estimators take it, means that X is the Gram matrix."""
-    return not kernel.takes_rows if is_object(kernel) else isinstance(kernel, str) and kernel == "precomputed"
+    return not kernel.takes_rows if isinstance(kernel, Kernel) else isinstance(kernel, str) and kernel == "precomputed"
 
 
 def resolve(

@@ -24,6 +24,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_method_params
 
+from foldless._engine.heldout.sets import Sets
 from foldless._engine.inference.intervals import ScoreInterval, check_confidence, interval_of
 from foldless._engine.inference.partitions import (
     ROW_SCORES,
@@ -282,7 +283,12 @@ class HeldOutDecisions:
             return self._refitted(self.plan.loop, sets)
         if not run.all_rows_count:  # sets may test rows of weight 0
             return self._refitted({"estimator": StandIn(run), "X": run.rows, "params": None}, sets)
-        raw = run.decide_with_probabilities(sets)[1] if self.response == "predict_proba" else run.decide(sets)
+        of_sets = Sets.of(sets)
+        if self.response == "predict_proba":
+            _, raw = run.decide_with_probabilities(of_sets)
+        else:
+            raw = run.decide(of_sets)
+        raw = raw.reshape(*sets.shape, *raw.shape[1:])
         return raw[:, None] if raw.ndim == 2 else np.swapaxes(raw, 1, 2)
 
     def _refitted(self, loop, sets):

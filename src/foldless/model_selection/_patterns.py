@@ -147,11 +147,11 @@ def _refusal(obstacle):
 
 def _batches(data, estimator, task, orders, size, progress):
     """Weights and covariances of the labelings, in batches, all from one P; without a task each has a P of its own."""
-    solver = None if task is None else Solver(task.problem)
+    solver = None if task is None else Solver.of(task.problem)
     for part in gen_batches(len(orders), size):
         if task is None:  # class weights follow the labels
             weighted = data.labelled(orders[part.start]).task(estimator).task
-            batch = weights_and_covariances(Solver(weighted.problem), weighted, orders[:1])
+            batch = weights_and_covariances(Solver.of(weighted.problem), weighted, orders[:1])
         else:
             batch = weights_and_covariances(solver, task, orders[part], data.residuals)
         yield batch

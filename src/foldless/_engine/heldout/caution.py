@@ -13,8 +13,6 @@ from foldless._engine.linalg.memory import GIB, is_free
 from foldless._engine.precision import cost
 
 FIRST, BEFORE_WARNING = (4, 20), (500, 500)  # rows and columns of K that are looked at
-# What a fit takes: 30,000 rows are factorised in about two minutes by two processors.
-FLOPS_PER_SECOND = 7e10  # in double precision
 LONG = 60.0  # seconds from which a fit is announced
 MOST_SHORT = 5000  # rows that are fitted in less time by every holder of P
 HUGE = 1e8  # alpha by the mean squared distance of the rows from their mean, in feature space
@@ -56,16 +54,16 @@ class LongFitWarning(UserWarning):
 def caution_of_size(problem):
     """A warning that a fit by n x n arrays will take long; None if it will not."""
     n = _two_digits(len(problem.active))
-    if n <= MOST_SHORT or problem.n_features(n) is not None:
+    if n <= MOST_SHORT or problem.through_features(n):
         return None
-    arrays = cost.arrays_of_P(problem.kernel)
-    return long_fit(n, problem.fit_flops(n), arrays, problem.dtype, takes_rows=problem.kernel.takes_rows)
+    flops, arrays = problem.holder(n).fit_cost(problem, n), cost.arrays_of_P(problem.kernel)
+    return long_fit(n, flops, arrays, problem.dtype, takes_rows=problem.kernel.takes_rows)
 
 
 def caution_of_call(problem, call, flops, arrays):
     """A warning that a ``call`` ("a cross-validation") from P takes so many flops and arrays; None if it is short."""
     n = len(problem.active)
-    if _seconds(flops, problem.dtype) < LONG or problem.n_features(n) is not None:
+    if cost.seconds(flops, problem.dtype) < LONG or problem.through_features(n):
         return None
     return long_fit(n, flops, arrays, problem.dtype, takes_rows=problem.kernel.takes_rows, what=call)
 
@@ -77,7 +75,7 @@ def long_fit(n, flops, arrays, dtype, *, takes_rows=True, what="a fit"):
     parts of nearly the same size have equal messages.
     """
     itemsize, n = np.dtype(dtype).itemsize, _two_digits(n)
-    seconds = _seconds(flops, dtype)
+    seconds = cost.seconds(flops, dtype)
     needed = arrays * n**2 * itemsize
     if seconds < LONG or not is_free(needed):
         return None
@@ -88,11 +86,6 @@ def long_fit(n, flops, arrays, dtype, *, takes_rows=True, what="a fit"):
         f"{what} of {n} rows takes {_duration(seconds)} on two processors, and {needed / GIB:.1f} GiB"
         f" of memory for arrays of n x n numbers. {remedy}."
     )
-
-
-def _seconds(flops, dtype):
-    """Time of so many flops on two processors."""
-    return flops / FLOPS_PER_SECOND * np.dtype(dtype).itemsize / 8
 
 
 def _two_digits(n):

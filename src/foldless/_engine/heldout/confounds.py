@@ -1,20 +1,20 @@
-"""What confounds explain of a training part by themselves, which is the part of its fits that scores leave out.
+"""What confounds explain of a training part by themselves, which scores leave out of its fits.
 
 The unpenalised columns are Q = [1, C], with the confounds C last. With mean and B those of the training part, and its
 weights,
 
-    part of a row with confounds c      (c - mean)' B,    B the regression of Y on 1 and C alone;   0 for mean without 1
-    scores                              fits of kernel and Q together, minus this part
+    explained of a row, confounds c     (c - mean)' B,    B the regression of Y on 1 and C alone;   0 for mean without 1
+    scores                              fits of kernel and Q together, minus this
 
 By Frisch, Waugh & Lovell such a fit gives the confounds the coefficients B - Gamma beta, where Gamma regresses the
 features on 1 and C. Scores are therefore those of features from which the confounds were regressed, with coefficients
 of the training part: cross-validated confound regression (Snoek, Miletic & Scholte 2019). A constant added to a
 confound changes nothing.
 
-The part of a row is q' D. With Q = Qo R of all rows, a training part without te has the Gram matrix I - Qo_te' Qo_te
-and the sums Qo' Y - Qo_te' Y_te. Once the intercept is eliminated from them, g are the sums of the confounds, theta is
-their Gram matrix^-1 g, and g' theta is what they explain of Y' Y; D follows from theta. No kernel, penalty or P is
-seen: D is the same for all of them.
+What is explained of a row is q' D. With Q = Qo R of all rows, a training part without te has the Gram matrix
+I - Qo_te' Qo_te and the sums Qo' Y - Qo_te' Y_te. Once the intercept is eliminated from them, g are the sums of the
+confounds, theta is their Gram matrix^-1 g, and g' theta is what they explain of Y' Y; D follows from theta. No kernel,
+penalty or P is seen: D is the same for all of them.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from foldless._engine.linalg import orthonormal, solve
 
 
 class Explained(NamedTuple):
-    """What confounds explain: g and theta (..., n_confounds, m), and the coefficients D (..., q, m) of their part."""
+    """What confounds explain: g and theta (..., n_confounds, m), and the coefficients D (..., q, m) of that."""
 
     g: np.ndarray
     theta: np.ndarray

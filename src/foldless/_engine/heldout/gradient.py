@@ -1,6 +1,6 @@
 """Gradients in reverse: from the derivative by held-out residuals, through P, to alpha and the kernel.
 
-A held-out residual is E_te = P_te,te^-1 A_te with A = P Y (and, of a score, the part that confounds explain by
+A held-out residual is E_te = P_te,te^-1 A_te with A = P Y (and, of a score, what confounds explain by
 themselves, which depends on no hyper-parameter), and P is a block of the inverse of a matrix Z that holds the
 hyper-parameters plainly, so dP = -P dZ P. For a loss L with g = dL/dE and z_te = P_te,te^-1 g_te, collected over all
 held-out sets,
@@ -28,10 +28,9 @@ from foldless._engine.heldout.part import TrainingPart
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.linalg import add_outer_, product, put, scale_, take_block
 from foldless._engine.linalg.batches import gen_batches
-from foldless._engine.linalg.memory import require_memory
+from foldless._engine.precision import cost
 
 COLUMNS = 256  # columns that P is applied to at a time
-ARRAYS = 5  # n x n: K, its factor, P, and two products
 
 
 def value_and_gradient(problem, rows, Y, folds, loss):
@@ -48,9 +47,9 @@ def value_and_gradient(problem, rows, Y, folds, loss):
         value, slopes = loss(held_out.residuals)
         return value, {"alpha": held_out.by_alpha(slopes)}
     problem = problem.replace(shift=None)  # pullback takes K as the kernel gives it
-    if problem.kernel.approximates and problem.n_features(len(rows)) is not None:
+    if problem.kernel.approximates and problem.through_features(len(rows)):
         return _through_features(problem, rows, Y, folds, loss)
-    require_memory((len(rows), len(rows)), problem.dtype, "the derivatives by the kernel", ARRAYS)
+    cost.require_gradient(len(rows), problem.dtype)
     K = problem.gram(rows, rows)
     held_out = _held_out(Solution.fit(problem, rows, Y, problem.precision(rows, K)), folds)
     value, slopes = loss(held_out.residuals)
@@ -133,7 +132,7 @@ class RowSets:
         self.residuals = np.concatenate(residuals)
 
     def _z(self, slopes):
-        """Each set as a part, with z of its rows."""
+        """The training part without each set, with z of the rows of the set."""
         stops = np.cumsum([len(part.removed) for part in self.parts])[:-1]
         for part, slope in zip(self.parts, np.split(slopes, stops), strict=True):
             yield part, part.block.solve(slope / self.solution.root[part.removed])
@@ -168,7 +167,7 @@ class RowSets:
         """By n x m products of each set, or by P V P where sets and targets are more than rows."""
         A = self.solution.A
         n, m = A.shape
-        if len(self.parts) * m <= n // 2:
+        if cost.columns_of_sets_pay(n, m, len(self.parts)):
             L, R = (np.concatenate(batches, 1) for batches in zip(*self._spread(slopes), strict=True))
             return _symmetric(np.hstack([L.reshape(n, -1), -L.sum(1)]), np.hstack([R.reshape(n, -1), A]))
         P = self.solution.precision.explicit().P

@@ -19,20 +19,17 @@ import numpy as np
 from foldless._engine.heldout.moments import Moments, nearly_gone, present_classes, remaining_masses
 from foldless._engine.linalg import (
     LinAlgError,
-    NotPositiveDefiniteError,
-    cholesky_,
-    dots,
     product,
     put,
-    right_solve,
     solve_definite,
     take_block,
 )
 from foldless._engine.linalg.batches import gen_batches
-from foldless._engine.precision.base import SingularBlockError
+from foldless._engine.precision.base import HeldOutBlock, SingularBlockError
+from foldless._engine.precision.cost import MAX_ENTRIES
 from foldless._engine.precision.digits import adds_up, few_digits
 
-MAX_ENTRIES = 2**22  # entries of an intermediate array
+AT_ONCE = 2**12  # fits up to which NumPy reduces over the rows of sets sooner than a loop over these
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,15 +51,11 @@ class HeldOut:
     @classmethod
     def solve(cls, model, members, A, D, ill_conditioned):
         """Residuals E = D^-1 A, set by set; those of ill-conditioned sets, solved by themselves, mean nothing."""
-        Y = model.Y[members]
-        regular = D
-        if ill_conditioned.any():
-            regular = np.where(ill_conditioned[:, None, None], np.eye(D.shape[-1], dtype=D.dtype), D)
         try:
-            E = A / regular if D.shape[-1] == 1 else solve_definite(regular, A)
+            E = residuals_of_blocks(D, A, ill_conditioned)
         except LinAlgError:
-            raise SingularBlockError.of(range(Y.shape[1]), len(model.rows)) from None
-        return cls(model, members, Y, A, D, E, ill_conditioned)
+            raise SingularBlockError.of(range(members.shape[1]), len(model.rows)) from None
+        return cls(model, members, model.Y[members], A, D, E, ill_conditioned)
 
     @cached_property
     def fits(self):
@@ -101,28 +94,29 @@ class HeldOut:
     def loo_within(self):
         """Yield leave-one-out residuals (n - t, m) of the model without each of the sets, in the units of the targets.
 
-        Only the diagonal of its P, P_tr,tr - P_tr,te D^-1 P_te,tr, is formed. Where weights or confounds need more, or
-        P has too few digits, the training part computes them.
+        As ``TrainingPart.loo`` computes them, with the columns of P and the residuals of all sets at once. Where
+        weights or confounds need more, or P has too few digits, the training part does.
         """
         model, t = self.model, self.members.shape[1]
         model.check_rest(t + 1)
-        plain = not (model.problem.weighted or model.problem.more_columns)
-        columns, diagonal = (model.precision.columns(self.members.ravel()) if plain else None), None
+        if model.problem.weighted or model.problem.more_columns:
+            yield from (self._loo_of_training(number) for number in range(len(self.members)))
+            return
+        P = model.precision
+        columns, diagonal = P.columns(self.members.ravel()), P.diagonal()
         for number, members in enumerate(self.members):
-            if columns is None or self.ill_conditioned[number]:
-                yield self.training(number).loo().residuals[:, 0]
+            block = HeldOutBlock(P, members, self.D[number], columns[:, number * t : (number + 1) * t])
+            if self.ill_conditioned[number] or not block.has_factor:
+                yield self._loo_of_training(number)
                 continue
-            P_te = columns[:, number * t : (number + 1) * t]
-            try:
-                V = right_solve(P_te, cholesky_(self.D[number].copy()))
-            except NotPositiveDefiniteError:
-                yield self.training(number).loo().residuals[:, 0]
-                continue
-            diagonal = model.precision.diagonal() if diagonal is None else diagonal
-            A = model.A - product(P_te, self.E[number])
+            A = model.A - product(block.columns, self.E[number])
             kept = np.ones(len(A), bool)
             kept[members] = False
-            yield A[kept] / (diagonal - dots(V, V))[kept, None]
+            yield A[kept] / block.remaining_diagonal(diagonal)[kept, None]
+
+    def _loo_of_training(self, number):
+        """Leave-one-out residuals of the model without one of the sets, by itself."""
+        return self.training(number).loo().residuals[:, 0]
 
     @cached_property
     def residuals(self):
@@ -228,10 +222,17 @@ class HeldOut:
         return moments
 
 
+def residuals_of_blocks(D, A, ill_conditioned):
+    """Residuals D^-1 A (k, t, m) of sets with blocks D (k, t, t) of P; those of ill-conditioned ones mean nothing."""
+    if ill_conditioned.any():
+        D = np.where(ill_conditioned[:, None, None], np.eye(D.shape[-1], dtype=D.dtype), D)
+    return A / D if D.shape[-1] == 1 else solve_definite(D, A)
+
+
 def few_digits_of_sets(F, size):
     """Whether fits F (k, t, m) have lost most digits, (k, m): one of a set is tiny, or all of them are alike."""
-    t = F.shape[1]
-    if t > len(F):  # few large sets
+    k, t, _ = F.shape
+    if t > 1 and (t > k or F.size < AT_ONCE):
         return few_digits(F, size).any(1) | few_digits(F[:, 1:] - F[:, :1], size).all(1)
     cancelled, alike = few_digits(F[:, 0], size), t > 1
     for row in range(1, t):

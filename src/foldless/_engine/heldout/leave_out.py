@@ -2,17 +2,18 @@
 
     E_te = P_te,te^-1 A_te,        held-out fits  Y_te - E_te
 
-:func:`leave_out` yields batches of sets with their held-out fits, residuals and class matrices. Many small sets are one
-batch (``heldout.held_out``), few or large ones are left out one by one (:class:`SetBySet`): ``precision.cost`` decides.
+:func:`leave_out` yields batches of sets with their held-out fits, residuals and class matrices, as the plan of the fit
+says (``heldout.plan``): many small sets are one batch (``heldout.held_out``), few or large ones are left out one by one
+(:class:`OneHeldOut`).
 
-A fit is a ``Solution``, a ``TrainingPart`` of one, ``TrainingParts`` of a problem or ``ScaledParts``. It has two verbs:
-``ready_for(sets, nested)`` gives the form of the fit from which these sets are left out with the least work, and that
-form has ``batch_size(t)``, the number of sets of t rows that are left out together, and ``held_out(members)``.
+A fit is a ``Solution``, a ``TrainingPart`` of one, ``TrainingParts`` of a problem or ``ScaledParts``. Its plan is
+``plan_for(sets)``, and ``prepared(plan)`` is what the sets are left out of. That has ``held_out(members)``, a batch of
+sets, ``without(members)``, the model without one set, ``rows`` and ``targets(members)``.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -26,12 +27,14 @@ def leave_out(fit, sets, *, nested=False):
     Results have ``fits`` and ``residuals`` (k, t, m), ``moments()`` of the training parts, and ``training(i)``, the
     model without set i of the batch. ``nested``: leave-one-out inside the training parts will be needed.
     """
-    fit = fit.ready_for(sets, nested=nested)
+    plan = fit.plan_for(sets, nested=nested)
+    fit = fit.prepared(plan)
     for numbers, members in sets.groups:
-        size = fit.batch_size(members.shape[1])
-        for start in range(0, len(members), size):
-            batch = slice(start, start + size)
-            yield numbers[batch], fit.held_out(members[batch])
+        together = plan.batch_sizes.get(members.shape[1])
+        for start in range(0, len(members), together or 1):
+            batch = slice(start, start + (together or 1))
+            held_out = fit.held_out(members[batch]) if together else OneHeldOut.of(fit, members[start])
+            yield numbers[batch], held_out
 
 
 def held_out_fits(fit, sets):
@@ -54,28 +57,17 @@ def loo_within(solution, sets):
 
 
 @dataclass(frozen=True)
-class SetBySet:
-    """A fit whose sets are left out one after the other: ``fit.without(members)`` is the model without one of them."""
-
-    fit: Any
-
-    def batch_size(self, t):
-        """Every set is a batch."""
-        return 1
-
-    def held_out(self, members):
-        """:class:`OneHeldOut` of one set, positions (1, t)."""
-        (members,) = members
-        return OneHeldOut(self.fit.without(members), self.fit.rows[members], self.fit.targets(members))
-
-
-@dataclass(frozen=True)
 class OneHeldOut:
     """A batch of one held-out set, from the ``model`` without it: the numbers and the targets (t, m) of its rows."""
 
     model: Any
     rows: np.ndarray
     targets: np.ndarray
+
+    @classmethod
+    def of(cls, fit, members) -> Self:
+        """One set of positions (t,), left out of a fit."""
+        return cls(fit.without(members), fit.rows[members], fit.targets(members))
 
     @cached_property
     def fits(self):

@@ -15,9 +15,8 @@ from foldless._engine.heldout.moments import present_classes
 from foldless._engine.linalg import put, take_block
 from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.precision.base import SingularBlockError
+from foldless._engine.precision.cost import MAX_ENTRIES
 from foldless._engine.precision.digits import adds_up, few_digits, little_kept
-
-MAX_ENTRIES = 2**22  # entries of an intermediate array
 
 
 class Model:
@@ -36,7 +35,7 @@ class Model:
     choice: Any
     select_targets: Any
 
-    @property
+    @cached_property
     def root(self):
         """Square roots of the weights of the training rows, as a column."""
         return self.problem.root(self.rows)
@@ -67,7 +66,7 @@ class Model:
         return present_classes(self.Y)
 
     def fits(self, rows):
-        """Fits at these rows of X without the confounds' part, in the units of the targets.
+        """Fits at these rows of X without what the confounds explain, in the units of the targets.
 
         Equal rows have equal fits.
         """
@@ -92,11 +91,11 @@ class Model:
         yield self.rows, lambda places: (self.Y[places] - self.problem.alpha * self.A[places]) / self.root[places]
 
     def _with_digits(self, F, rows):
-        """The fits F, evaluated where the kernel's part is tiny beside the targets that it is a difference of.
+        """The fits F, evaluated where what the kernel adds is tiny beside the targets that it is a difference of.
 
         Differences below eps * |Y| are rounding noise that correlates with Y.
         """
-        cancelled = few_digits(F - self.problem.unpenalised_part(rows, self.score_offsets), self.target_scale)
+        cancelled = few_digits(F - self.problem.unpenalised_fits(rows, self.score_offsets), self.target_scale)
         if not cancelled.any():
             return F
         columns = np.flatnonzero(cancelled.any(0))
@@ -113,11 +112,11 @@ class Model:
         return np.abs(self.A)
 
     def evaluated(self, rows, *, from_A=False):
-        """Fits at these rows of X from the coefficients of the model, without the confounds' part.
+        """Fits at these rows of X from the coefficients of the model, without what the confounds explain.
 
         ``from_A``: weights of features are made anew, Phi' W^1/2 A.
         """
-        offsets = self.problem.unpenalised_part(rows, self.score_offsets)
+        offsets = self.problem.unpenalised_fits(rows, self.score_offsets)
         if self.weights is not None or self.problem.kernel.approximates:
             weights = self.feature_weights() if from_A or self.weights is None else self.weights
             return self.problem.features(rows) @ weights + offsets
@@ -147,7 +146,7 @@ class Model:
     def in_features(self):
         """(weights, B) of the score phi(x)' weights + q(x)' B by the features phi of the kernel; (None, B) without."""
         problem, weights, B = self.problem, self.weights, self.score_offsets
-        if not problem.has_features:
+        if problem.n_features is None:
             return None, B
         if weights is None:
             weights = self.feature_weights()
@@ -164,7 +163,8 @@ class Model:
     def check_sets(self, members):
         """Without any one of these sets (k, t) of positions, the unpenalised columns must still be determined."""
         self.check_rest(members.shape[1])
-        self.problem.check_sets(self.rows, members)
+        if self.problem.more_columns:
+            self.problem.check_sets(self.rows, members)
 
     @cached_property
     def confound_sums(self):

@@ -5,10 +5,10 @@ For targets Y (n x m), weights W, fits F of the training part and A its coeffici
     N = Y' W Y                                             masses of the classes
     U = alpha Y' A = N - Y' W F                            what the fits leave unexplained, without cancellation
     C                                                      what confounds explain by themselves (``heldout.confounds``)
-    U + C = N - Y' W (F - part)                            what the scores leave unexplained
+    U + C = N - Y' W (F - Q D)                             what the scores leave unexplained
     V = N - U - C                                          class sums of the scores
 
-C is there only where Q holds confounds whose part the scores leave out. Without a held-out set te,
+C is there only where Q holds confounds that the scores leave out. Without a held-out set te,
 
     U <- U - alpha ( Y_te' A_te + (A_te - P_te,te Y_te)' E_te )
 
@@ -16,7 +16,7 @@ Differences lose digits in two cases (``precision.digits``):
 
 - a training part that keeps next to nothing of a class, or of what is unexplained of it, is solved by itself.
 - where the kernel explains next to nothing of all classes, V = N - U has few digits. With three classes or more V is
-  then Y' W (g - mean) instead, from the kernel's part g of the fits, which differs by the constant alone.
+  then Y' W (g - mean) instead, from g, what the kernel adds to the fits, which differ from it by the constant alone.
 
 A ``model`` brings the numbers of a training part, a :class:`ColumnGroups` says which of its
 columns form the classes of one problem. Leading axes are a batch: of labelings, or of held-out sets.

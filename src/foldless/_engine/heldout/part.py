@@ -13,7 +13,8 @@ import numpy as np
 from foldless._engine.heldout.held_out import HeldOut
 from foldless._engine.heldout.model import Model
 from foldless._engine.heldout.moments import ALL_COLUMNS, Moments, finished, nearly_gone
-from foldless._engine.linalg import dots, product, put, solve, take_block
+from foldless._engine.heldout.plan import BLOCKS, LeaveOutPlan, plan_of_fit
+from foldless._engine.linalg import product, put, solve, take_block
 from foldless._engine.precision.base import Explicit, HeldOutBlock
 
 
@@ -146,15 +147,16 @@ class TrainingPart(Model):
             E = E + self.problem.Q[rows] @ self.confound_fit.D
         return E
 
-    def ready_for(self, sets, *, nested=False):
-        """The fit that ``leave_out`` takes sets from: single rows follow from the P of all rows."""
-        if sets.are_all_rows_of(len(self.rows)):
-            return self
-        return self.as_solution().ready_for(sets, nested=nested)
+    def plan_for(self, sets, *, nested=False):
+        """The plan for sets of positions in ``rows``: single rows follow from the P of all rows."""
+        n = len(self.rows)
+        if sets.are_all_rows_of(n):
+            return LeaveOutPlan(sets.counts, BLOCKS, batch_sizes={1: n})
+        return plan_of_fit(type(self.solution.precision), n, sets.counts, self.Y.shape[1], nested=True)
 
-    def batch_size(self, t):
-        """Single rows, the only sets that are left out of a part as such, are one batch."""
-        return len(self.rows)
+    def prepared(self, plan):
+        """Itself for single rows; for others the solution by P of the training part, which is an array."""
+        return self if plan.form == BLOCKS else self.as_solution()
 
     def held_out(self, members):
         """Leave-one-out, the only batch there is."""
@@ -166,5 +168,5 @@ class TrainingPart(Model):
         self.check_sets(members)
         if not self.block.keeps_digits:
             return self.solve_anew().loo()
-        D = (self.solution.precision.diagonal() - dots(*self.block.halves, axis=0))[self.kept]
+        D = self.block.remaining_diagonal(self.solution.precision.diagonal())[self.kept]
         return HeldOut.solve(self, members, self.A[members], D[:, None, None], self.carries_nearly_all(members))

@@ -14,6 +14,7 @@ Features are evaluated once for all rows. Where their mean is taken out (``shift
 centred features.
 """
 
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -22,12 +23,13 @@ import scipy.sparse as sp
 
 from foldless._engine.heldout.rows import equal_rows
 from foldless._engine.linalg import dots, eigenvalues, norm, orthonormal, scale_, thin_qr, upper_solve
-from foldless._engine.linalg.memory import require_memory
 from foldless._engine.precision import choose, cost
-from foldless._engine.precision.base import SingularBlockError
+from foldless._engine.precision.base import Precision, SingularBlockError
 from foldless.kernels.base import dot, gram_of_all
 
 MEAN = "mean"  # shift: the mean of the features, to be computed
+ARGUMENTS = ("kernel", "X", "alpha", "Q", "n_confounds", "origin", "root_w", "intercept", "shift")
+INDEPENDENT = {"alpha", "n_confounds", "origin"}  # arguments from which nothing else follows
 
 
 class Lazy:
@@ -38,150 +40,164 @@ class Lazy:
         self.arguments = arguments
         self.is_computed = False
 
+    @classmethod
+    def of(cls, value):
+        """A value that was computed elsewhere."""
+        lazy = cls(None)
+        lazy.value = value
+        lazy.is_computed = True
+        return lazy
+
     @cached_property
     def value(self):
         value = self.function(*self.arguments)
         self.is_computed = True
         return value
 
-    def set(self, value):
-        """Take a value that was computed elsewhere."""
-        self.value = value
-        self.is_computed = True
 
-
+@dataclass(frozen=True, eq=False)
 class Problem:
-    """Everything that is known before the targets. Read only: ``replace`` and its relatives give another problem.
+    """Everything that is known before the targets: :meth:`of` makes it, ``replace`` and its relatives make others.
 
-    Parameters
-    ----------
     kernel : kernel of ``foldless.kernels``
     X : array or sparse matrix of shape (n, d); the Gram matrix itself for ``Precomputed``
     alpha : penalty > 0
     Q : array of shape (n, q), the unpenalised columns (ones: an intercept)
-    sample_weight : array of shape (n,) or None
-    n_confounds : number of trailing columns of Q whose part the scores leave out
+    n_confounds : number of trailing columns of Q that the scores leave out
     origin : what was subtracted from each of the confounds that are in Q, near their mean, for the rounding's sake
-    root_w : square roots of the weights, in the place of ``sample_weight``
-    intercept : number of intercepts in Q, 0 or 1; None: Q tells
-    shift : mean of the features that is taken out of them, or None; "mean": to be computed
-    related : another problem, with which everything is shared that follows from the same kernel, rows, columns and
-        weights
+    root_w : array of shape (n,), square roots of the weights
+    intercept : number of intercepts in Q, 0 or 1
+    shift : mean of the features that is taken out of them, or None
 
-    The other attributes follow: the number ``n`` of rows, the ``dtype`` of X and of all that is computed, whether Q
-    holds ``more_columns`` than the intercept, the number ``n_shown`` of columns before the confounds, the ``active``
-    rows of positive weight, whether their weights differ from 1 (``weighted``), features of all rows (``table``) and
-    ``equal`` rows of X and Q.
+    All else follows: the number ``n`` of rows, the ``dtype`` of X and of all that is computed, whether Q holds
+    ``more_columns`` than the intercept, the number of explicit features of the kernel (``n_features``, or None), the
+    ``active`` rows of positive weight, and whether their weights differ from 1 (``weighted``). What takes time is
+    computed when it is first needed, and shared by problems of the same rows, kernel, columns or weights: features of
+    all rows (``table``), numbers of ``equal`` rows of X and Q, and the mean of the diagonal of the kernel. The choice
+    of a holder of P is kept for each number of rows (:meth:`holder`).
     """
 
-    def __init__(
-        self,
-        kernel: Any,
-        X: Any,
-        alpha: float,
-        Q: np.ndarray,
-        sample_weight: np.ndarray | None = None,
-        n_confounds: int = 0,
-        *,
-        origin: np.ndarray | None = None,
-        root_w: np.ndarray | None = None,
-        intercept: int | None = None,
-        shift: np.ndarray | str | None = MEAN,
-        related: Any = None,
-    ):
-        self.kernel = kernel
-        self.X = X
-        self.alpha = alpha
-        self.Q = Q
-        self.n_confounds = n_confounds
-        self.n = X.shape[0]
-        self.dtype = X.dtype
-        self.origin = np.zeros(n_confounds) if origin is None else origin
-        self.root_w = _roots(sample_weight, X) if root_w is None else root_w
-        if intercept is None:
-            intercept = int(Q.shape[1] > n_confounds and (Q[:, 0] == 1).all())
-            # With an intercept P sees no constants: taking the mean out of features only improves the rounding. Those
-            # that approximate a kernel are of size 1, and not wanted for all rows before they are needed.
-            shift = shift if intercept and not kernel.approximates else None
-        self.intercept = intercept
-        self.more_columns = Q.shape[1] > intercept  # a constant is always determined, other columns may not be
-        self.n_shown = Q.shape[1] - n_confounds
-        same_rows = related is not None and related.X is X
-        same_features = same_rows and related.kernel is kernel
-        same_weights = related is not None and related.root_w is self.root_w
-        self.active: np.ndarray = related.active if same_weights else np.nonzero(self.root_w)[0]
-        self.table: Lazy = related.table if same_features else Lazy(kernel.features, X)
-        plain = sample_weight is None and root_w is None
-        self.weighted: bool = related.weighted if same_weights else not (plain or (self.root_w[self.active] == 1).all())
-        tables = (X, Q[:, intercept:]) if self.more_columns else (X,)
-        self.equal: Lazy = related.equal if same_rows and related.Q is Q else Lazy(equal_rows, *tables)
-        self.shift = self._mean_of_features() if shift is MEAN else shift
-        same_size = same_features and same_weights and related.shift is self.shift
-        self._mean_diagonal: float | None = related._mean_diagonal if same_size else None
+    kernel: Any
+    X: Any
+    alpha: float
+    Q: np.ndarray
+    n_confounds: int
+    origin: np.ndarray
+    root_w: np.ndarray
+    intercept: int
+    shift: np.ndarray | None
+    n: int
+    dtype: np.dtype
+    more_columns: bool
+    n_features: int | None
+    active: np.ndarray
+    weighted: bool
+    table: Lazy
+    equal: Lazy
+    lazy_mean_diagonal: Lazy
+    _holders: dict[int, type[Precision]] = field(default_factory=dict, init=False, repr=False)
 
-    def _mean_of_features(self):
-        """Mean of the features of rows of positive weight; None where there are none, or sparse ones."""
-        if not self.has_features or sp.issparse(self.table.value):
-            return None
-        return self.table.value[self.active].mean(0)
+    @classmethod
+    def of(cls, kernel, X, alpha, Q, sample_weight=None, n_confounds=0) -> Self:
+        """The problem of rows X with weights (n,), or None: all 1."""
+        intercept = int(Q.shape[1] > n_confounds and (Q[:, 0] == 1).all())
+        # With an intercept P sees no constants: taking the mean out of features only improves the rounding. Those
+        # that approximate a kernel are of size 1, and not wanted for all rows before they are needed.
+        shift = MEAN if intercept and not kernel.approximates else None
+        root_w, origin = _roots(sample_weight, X), np.zeros(n_confounds)
+        return cls._complete(kernel, X, alpha, Q, n_confounds, origin, root_w, intercept, shift)
+
+    @classmethod
+    def _complete(
+        cls, kernel, X, alpha, Q, n_confounds, origin, root_w, intercept, shift, *, table=None, related=None
+    ) -> Self:
+        """The problem of these arguments, and of what follows from them; a ``related`` one may know some of it."""
+        same_rows = related is not None and related.X is X
+        same_features = same_rows and related.kernel is kernel and table is None
+        same_weights = related is not None and related.root_w is root_w
+        active = related.active if same_weights else np.nonzero(root_w)[0]
+        weighted = related.weighted if same_weights else not (root_w[active] == 1).all()
+        if table is None:
+            table = related.table if same_features else Lazy(kernel.features, X)
+        if same_rows and related.Q is Q:
+            equal = related.equal
+        else:
+            equal = Lazy(equal_rows, X, Q[:, intercept:]) if Q.shape[1] > intercept else Lazy(equal_rows, X)
+        n_features = related.n_features if same_features else kernel.n_features(X)
+        if shift is MEAN:
+            shift = None if n_features is None else _mean_of_features(active, table)
+        if same_features and same_weights and related.shift is shift:
+            mean_diagonal = related.lazy_mean_diagonal
+        else:
+            mean_diagonal = Lazy(_mean_diagonal, kernel, X, active, shift, table)
+        more_columns = Q.shape[1] > intercept  # a constant is always determined, other columns may not be
+        follows = X.shape[0], X.dtype, more_columns, n_features, active, weighted, table, equal, mean_diagonal
+        return cls(kernel, X, alpha, Q, n_confounds, origin, root_w, intercept, shift, *follows)
 
     def __getstate__(self):
-        """What the other attributes follow from, and what took time: pickles hold no functions, and nothing n x n."""
+        """The arguments, and what took time: pickles hold no functions, and nothing n x n."""
         lazy = {"equal": self.equal} if self.kernel.squares_condition else {"equal": self.equal, "table": self.table}
-        return {**self._fields(), "computed": {name: part.value for name, part in lazy.items() if part.is_computed}}
+        computed = {name: values.value for name, values in lazy.items() if values.is_computed}
+        return {**self._arguments(), "computed": computed}
 
     def __setstate__(self, state):
-        fields = {**state}
-        computed = fields.pop("computed", None)
-        if computed is None:  # of an earlier version, which the estimator around it refuses
-            self.__dict__.update(fields)
+        if "computed" not in state:  # of an earlier version, which the estimator around it refuses
             return
-        Problem.__init__(self, **fields)
-        for name, value in computed.items():
-            getattr(self, name).set(value)
+        arguments, computed = {name: state[name] for name in ARGUMENTS}, state["computed"]
+        table = Lazy.of(computed["table"]) if "table" in computed else None
+        restored = self._complete(**arguments, table=table)
+        if "equal" in computed:
+            restored = replace(restored, equal=Lazy.of(computed["equal"]))
+        for entry in fields(restored):
+            object.__setattr__(self, entry.name, getattr(restored, entry.name))
+
+    # -- what follows ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def n_shown(self):
+        """Number of columns of Q before the confounds that the scores leave out."""
+        return self.Q.shape[1] - self.n_confounds
+
+    @property
+    def mean_diagonal(self):
+        """Mean of the diagonal of the kernel, of centred features where these are centred."""
+        return self.lazy_mean_diagonal.value
 
     # -- other problems --------------------------------------------------------------------------------------------
 
-    def _fields(self):
+    def _arguments(self):
         """What the problem was made of."""
-        return {
-            "kernel": self.kernel,
-            "X": self.X,
-            "alpha": self.alpha,
-            "Q": self.Q,
-            "n_confounds": self.n_confounds,
-            "origin": self.origin,
-            "root_w": self.root_w,
-            "intercept": self.intercept,
-            "shift": self.shift,
-        }
+        return {name: getattr(self, name) for name in ARGUMENTS}
 
     def replace(self, **changes: Any) -> Self:
         """The same problem with other arguments; what is known of rows and kernel stays, unless these change."""
-        fields = self._fields()
-        if "kernel" in changes and self.shift is not None:
-            fields["shift"] = MEAN
-        fields.update(changes)
-        return type(self)(**fields, related=self)
+        return replace(self, **changes) if changes.keys() <= INDEPENDENT else self._changed(changes)
 
-    def _on_rows(self, features, **changes):
+    def _changed(self, changes, table=None):
+        arguments = self._arguments()
+        if "kernel" in changes and self.shift is not None:
+            arguments["shift"] = MEAN
+        arguments.update(changes)
+        return self._complete(**arguments, table=table, related=self)
+
+    def _on_rows(self, features, changes):
         """The problem on other rows, whose features are ``features()`` of these where they are known."""
-        other = self.replace(**changes)
+        table = None
         if self.table.is_computed and not self.kernel.is_linear:  # features of a linear kernel are X itself
-            other.table.set(features(self.table.value))
-        return other
+            table = Lazy.of(features(self.table.value))
+        return self._changed(changes, table)
 
     def subset(self, rows, **changes):
         """The same problem on these rows alone: kernel parameters, shift and all stay as they were resolved."""
         changes |= {"X": self.kernel.rows(self.X, rows), "Q": self.Q[rows], "root_w": self.root_w[rows]}
-        return self._on_rows(lambda features: features[rows], **changes)
+        return self._on_rows(lambda features: features[rows], changes)
 
     def extended(self, X, Q):
         """The problem with the rows X and Q behind its own, all of weight 1 until told otherwise."""
         kernel = self.kernel
         changes = {"X": kernel.joined(self.X, X), "Q": np.concatenate([self.Q, Q]), "shift": None}
         changes["root_w"] = _roots(None, changes["X"])
-        return self._on_rows(lambda features: kernel.joined(features, kernel.features(X)), **changes)
+        return self._on_rows(lambda features: kernel.joined(features, kernel.features(X)), changes)
 
     def weighted_by(self, sample_weight):
         if sample_weight is None and (self.root_w == 1).all():
@@ -195,7 +211,7 @@ class Problem:
         return self.replace(root_w=root_w)
 
     def with_confounds(self, C, *, in_score=False):
-        """The same problem with the columns C (n, k) beside those of Q; ``in_score`` keeps their part in the scores."""
+        """The same problem with the columns C (n, k) beside those of Q; ``in_score`` keeps what they explain."""
         w = np.square(self.root_w[self.active], dtype=float)
         origin = np.average(C[self.active], 0, w) if self.intercept else np.zeros(C.shape[1])
         Q = np.hstack([self.Q, (C - origin).astype(self.dtype)])
@@ -224,10 +240,6 @@ class Problem:
 
     # -- rows as the kernel sees them ------------------------------------------------------------------------------
 
-    @property
-    def has_features(self):
-        return self.kernel.n_features(self.X) is not None
-
     def data(self, rows):
         return _rows_of(self.X, rows)
 
@@ -243,7 +255,7 @@ class Problem:
 
     def _centred(self, values, dense):
         if sp.issparse(values) and (dense or self.shift is not None):
-            require_memory(values.shape, self.dtype, "the features as a dense array")
+            cost.require_dense(values.shape, self.dtype)
             values = values.toarray()
         return values if self.shift is None else values - self.shift
 
@@ -255,8 +267,8 @@ class Problem:
             return self.kernel.block(self.X, rows, columns)
         if check:
             features_too = self.kernel.squares_condition and not self.table.is_computed
-            require_memory((len(rows), len(columns)), self.dtype, "the kernel matrix", 1 + features_too)
-        if self.has_features:
+            cost.require_gram((len(rows), len(columns)), self.dtype, features_too=features_too)
+        if self.n_features is not None:
             values = self.features(rows, dense=False)
             return dot(values, values if rows is columns else self.features(columns, dense=False))
         if rows is columns:
@@ -280,7 +292,7 @@ class Problem:
         """Kernel between new rows X and these rows."""
         if not self.kernel.takes_rows:
             return self.kernel.against(X, self.X, rows)
-        if not self.has_features:
+        if self.n_features is None:
             return self.kernel.gram(X, self.data(rows))
         return dot(self.features_new(X, dense=False), self.features(rows, dense=False))
 
@@ -290,7 +302,7 @@ class Problem:
         """Square roots of the weights of these rows, as a column."""
         return self.root_w[rows][:, None]
 
-    def unpenalised_part(self, rows, B):
+    def unpenalised_fits(self, rows, B):
         """q' B of these rows."""
         return self.Q[rows] @ B if self.more_columns else B.sum(0)  # the same for all rows
 
@@ -353,34 +365,17 @@ class Problem:
 
     # -- P ---------------------------------------------------------------------------------------------------------
 
-    @property
-    def mean_diagonal(self):
-        """Mean of the diagonal of the kernel, of centred features where these are centred."""
-        if self._mean_diagonal is None:
-            self._mean_diagonal = self._computed_mean_diagonal()
-        return self._mean_diagonal
+    def holder(self, n):
+        """How P of n rows is held: a class of holders, chosen once."""
+        if n not in self._holders:
+            kind = choose.holder(self, n)
+            assert kind is not None
+            self._holders[n] = kind
+        return self._holders[n]
 
-    def _computed_mean_diagonal(self):
-        if self.shift is not None:
-            Phi = self.features(self.active)
-            return float(np.mean(dots(Phi, Phi)))
-        rows = self.active
-        if self.kernel.approximates:  # features of about 100 rows tell
-            rows = rows[:: max(1, len(rows) // 100)]
-        return float(np.mean(self.kernel.diag(self.data(rows))))
-
-    def n_features(self, n_rows):
-        """Number of explicit features where P of so many rows is held through them, else None."""
-        return self.kernel.n_features(self.X) if choose.holder(self, n_rows).through_features else None
-
-    def fit_flops(self, n_rows):
-        """Flops of a fit on so many rows."""
-        return cost.fit(self.kernel, self.X, n_rows, through_features=choose.holder(self, n_rows).through_features)
-
-    def describe_holder(self):
-        """How P of all rows will be held, in words."""
-        n = len(self.active)
-        return choose.holder(self, n).planned.format(n=n, r=self.n_features(n))
+    def through_features(self, n):
+        """Whether P of n rows is held through explicit features."""
+        return self.holder(n).through_features
 
     def precision(self, rows, K=None):
         """P of the whitened problem on ``rows``, in the holder that suits it; K = gram(rows, rows) where known."""
@@ -393,7 +388,7 @@ class Problem:
         return choose.path(self, rows, n_alphas, explicit=explicit)
 
     def whitened_columns(self, rows):
-        return self.root(rows) * self.Q[rows]
+        return self.root_w[rows, None] * self.Q[rows]
 
     def whitened_features(self, rows):
         """W^1/2 Phi of ``rows``, dense."""
@@ -403,11 +398,11 @@ class Problem:
 
     def whitened_gram(self, rows, K=None):
         """A new W^1/2 K W^1/2 of ``rows``; K = gram(rows, rows) where known."""
-        root = self.root(rows)
         with np.errstate(over="ignore", invalid="ignore"):  # reported by _check_size, with a way out
             S = self.gram(rows, rows) if K is None else K.copy()
             if self.weighted:
-                S = scale_(S, root[:, 0], root[:, 0])
+                root = self.root_w[rows]
+                S = scale_(S, root, root)
         self._check_size(S.diagonal())
         return S
 
@@ -426,6 +421,21 @@ class Problem:
 def _roots(sample_weight, X):
     """Square roots of the weights of the rows of X."""
     return np.ones(X.shape[0], X.dtype) if sample_weight is None else np.sqrt(sample_weight).astype(X.dtype)
+
+
+def _mean_of_features(active, table):
+    """Mean of the features of rows of positive weight; None for sparse ones."""
+    return None if sp.issparse(table.value) else table.value[active].mean(0)
+
+
+def _mean_diagonal(kernel, X, active, shift, table):
+    """Mean of the diagonal of the kernel, of features without their mean ``shift`` unless that is None."""
+    if shift is not None:
+        Phi = _rows_of(table.value, active) - shift
+        return float(np.mean(dots(Phi, Phi)))
+    if kernel.approximates:  # features of about 100 rows tell
+        active = active[:: max(1, len(active) // 100)]
+    return float(np.mean(kernel.diag(_rows_of(X, active))))
 
 
 def _rows_of(table, rows):

@@ -17,16 +17,17 @@ Sums are kept of features standardised by all rows, so that differences keep the
 variance left in a training part, its sums are taken anew from the rows.
 """
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from foldless._engine.heldout.moments import Moments
+from foldless._engine.heldout.plan import FEATURES, LeaveOutPlan
 from foldless._engine.heldout.row_sums import RowSums
 from foldless._engine.linalg import solve
+from foldless._engine.precision.digits import nearly_constant
 
-LITTLE = 1e-6  # share of the variance below which the sums of a part are taken from its rows
 ENTRIES = 2**21  # entries of an intermediate array
 
 
@@ -89,6 +90,25 @@ class HeldOutScaled:
         return self.models.moments()
 
 
+@dataclass(frozen=True, eq=False)
+class Standardised:
+    """Features of all rows without their mean ``center`` and divided by their ``unit``; constant ones do not vary."""
+
+    X: np.ndarray
+    center: np.ndarray
+    unit: np.ndarray
+    varies: np.ndarray
+
+    @classmethod
+    def of(cls, X):
+        """Those of the features X (n, r)."""
+        center, spread = X.mean(0), X.std(0)
+        constant = _constant(np.square(spread), center, len(X))
+        unit = np.where(constant, 1.0, spread)
+        return cls(np.where(constant, 0.0, (X - center) / unit), center, unit, ~constant)
+
+
+@dataclass(frozen=True, eq=False)
 class ScaledParts:
     """Models of any training part, the features centred and scaled there.
 
@@ -96,23 +116,24 @@ class ScaledParts:
     is done to the features in front of it.
     """
 
-    def __init__(self, X, Y, w, alpha, *, intercept, with_mean=True, with_std=True):
-        self.raw_X = X
-        self.Y = Y
-        self.w = w
-        self.alpha = alpha
-        self.options = {"intercept": intercept, "with_mean": with_mean, "with_std": with_std}
-        self.center = X.mean(0)
-        spread = X.std(0)
-        constant = _constant(np.square(spread), self.center, len(X))
-        self.unit = np.where(constant, 1.0, spread)
-        self.X = np.where(constant, 0.0, (X - self.center) / self.unit)
-        self.varies = ~constant
+    X: np.ndarray
+    Y: np.ndarray
+    w: np.ndarray
+    alpha: float
+    _: KW_ONLY
+    intercept: bool
+    with_mean: bool = True
+    with_std: bool = True
+
+    @cached_property
+    def standardised(self):
+        """The features by the mean and the standard deviation of all rows."""
+        return Standardised.of(self.X)
 
     @cached_property
     def sums(self):
         """Sums of all rows."""
-        return ScaledSums.of(self.X, self.Y, self.w)
+        return ScaledSums.of(self.standardised.X, self.Y, self.w)
 
     def part(self, train):
         """The model of the rows ``train``."""
@@ -120,21 +141,22 @@ class ScaledParts:
         sums = self.sums - self._sums(left[None]) if len(left) < len(train) else self._sums(np.asarray(train)[None])
         models = self._solve(sums, lambda _: train)
         matrices = Moments(models.matrices.N[0], models.matrices.U[0])
-        return ScaledModel(self.X, models.B[0], models.b[0], matrices)
+        return replace(models, B=models.B[0], b=models.b[0], matrices=matrices)
 
-    @property
+    @cached_property
     def rows(self):
-        """All rows: weights of 0 have a part in the scaling."""
+        """All rows: those of weight 0 are scaled by as well."""
         return np.arange(len(self.X))
 
-    def ready_for(self, sets, *, nested=False):
+    def plan_for(self, sets, *, nested=False):
+        """The plan for sets of positions in ``rows``: as many models together as memory holds, of any sets."""
+        r = self.X.shape[1]
+        together = max(1, ENTRIES // (r * (r + self.Y.shape[1])))
+        return LeaveOutPlan(sets.counts, FEATURES, dict.fromkeys(sets.counts, together), reason=f"sums of {r} features")
+
+    def prepared(self, plan):
         """Itself: sums serve any sets."""
         return self
-
-    def batch_size(self, t):
-        """How many models are solved together."""
-        r = self.X.shape[1]
-        return max(1, ENTRIES // (r * (r + self.Y.shape[1])))
 
     def held_out(self, members):
         """Results of the sets (k, t) by the models without them."""
@@ -143,20 +165,20 @@ class ScaledParts:
         return HeldOutScaled(models, members)
 
     def _sums(self, rows):
-        return ScaledSums.of(self.X[rows], self.Y[rows], self.w[rows])
+        return ScaledSums.of(self.standardised.X[rows], self.Y[rows], self.w[rows])
 
     def _solve(self, sums, rows_of):
         """Models of k training parts from their sums; ``rows_of(number)`` are the rows of one of them."""
-        n, mean = sums.n[:, None], sums.x / sums.n[:, None]
+        n, mean, features = sums.n[:, None], sums.x / sums.n[:, None], self.standardised
         variance = sums.xx / n - np.square(mean)
-        uneven = (self.varies & (variance < LITTLE)).any(1)
-        variance = np.where(self.varies & (variance > 0), variance, 1.0)
-        squares = variance if self.options["with_std"] else np.broadcast_to(1 / np.square(self.unit), variance.shape)
+        uneven = (features.varies & nearly_constant(variance)).any(1)
+        variance = np.where(features.varies & (variance > 0), variance, 1.0)
+        squares = variance if self.with_std else np.broadcast_to(1 / np.square(features.unit), variance.shape)
         weighted = sums.weighted
-        if self.options["intercept"]:
+        if self.intercept:
             mean, level = weighted.mean, weighted.target_means
         else:
-            mean = mean if self.options["with_mean"] else np.broadcast_to(-self.center / self.unit, mean.shape)
+            mean = mean if self.with_mean else np.broadcast_to(-features.center / features.unit, mean.shape)
             level = np.zeros_like(weighted.target_sums)
         centred = weighted.about(mean, level)
         M = centred.features.copy()
@@ -165,17 +187,17 @@ class ScaledParts:
         B = solve(M, centred.cross)
         b = level - np.einsum("kr,krm->km", mean, B)
         unexplained = centred.targets - np.swapaxes(centred.cross, 1, 2) @ B
-        models = ScaledModel(self.X, B, b, Moments(weighted.targets.copy(), unexplained))
+        models = ScaledModel(features.X, B, b, Moments(weighted.targets.copy(), unexplained))
         for number in np.flatnonzero(uneven):
             self._solve_alone(models, number, rows_of(number))
         return models
 
     def _solve_alone(self, models, number, rows):
         """Put one model in its place, from features that are standardised by its own rows."""
-        alone = ScaledParts(self.raw_X[rows], self.Y[rows], self.w[rows], self.alpha, **self.options)
-        model = alone.part(np.arange(len(rows)))
-        models.B[number] = model.B * (self.unit / alone.unit)[:, None]
-        models.b[number] = model.b + ((self.center - alone.center) / alone.unit) @ model.B
+        alone = replace(self, X=self.X[rows], Y=self.Y[rows], w=self.w[rows])
+        model, by_all, by_these = alone.part(alone.rows), self.standardised, alone.standardised
+        models.B[number] = model.B * (by_all.unit / by_these.unit)[:, None]
+        models.b[number] = model.b + ((by_all.center - by_these.center) / by_these.unit) @ model.B
         for matrices, matrix in zip(models.matrices[:2], model.matrices[:2], strict=True):
             matrices[number] = matrix
 

@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 
 from foldless._engine.heldout.confounds import ConfoundSums
-from foldless._engine.heldout.held_out import MAX_ENTRIES, HeldOut
-from foldless._engine.heldout.leave_out import SetBySet
+from foldless._engine.heldout.held_out import HeldOut
 from foldless._engine.heldout.model import Model
 from foldless._engine.heldout.moments import ALL_COLUMNS, finished, moments_of
 from foldless._engine.heldout.part import TrainingPart
-from foldless._engine.heldout.sets import Sets
+from foldless._engine.heldout.plan import ARRAY, plan_of_fit
+from foldless._engine.heldout.sets import are_all_rows
 from foldless._engine.linalg import row_major
 from foldless._engine.precision import cost
 from foldless._engine.precision.base import Precision
@@ -40,8 +40,8 @@ class Solution(Model):
     """The fit of whitened targets Y (n, m) on ``rows`` of a problem: :meth:`fit` solves it.
 
     ``holder`` is P as the fit made it; None where the solution was found without P (``online.sums``), by the ``sums``
-    that gave the weights of the features (``solved_weights``). ``prepared`` is P in the form from which sets are held
-    out, if it is another.
+    that gave the weights of the features (``solved_weights``). ``for_blocks`` is P in the form from which sets are
+    held out, if it is another.
     """
 
     problem: Any
@@ -50,7 +50,7 @@ class Solution(Model):
     A: np.ndarray
     B: np.ndarray
     holder: Precision | None
-    prepared: Precision | None = None
+    for_blocks: Precision | None = None
     solved_weights: np.ndarray | None = None
     sums: Any = None
 
@@ -94,7 +94,7 @@ class Solution(Model):
     @cached_property
     def precision(self):
         """P in the form from which sets are held out."""
-        return self.own_precision if self.prepared is None else self.prepared
+        return self.own_precision if self.for_blocks is None else self.for_blocks
 
     @property
     def choice(self):
@@ -166,21 +166,17 @@ class Solution(Model):
         few = self.own_precision.ill_conditioned(blocks) | self._loses_digits(members.shape[1], len(members))
         return few | self.carries_nearly_all(members)
 
-    def ready_for(self, sets, *, nested=False):
-        """The fit that ``leave_out`` takes sets from: itself, with P as an array, or one by one."""
-        n, through_features = len(self.rows), self.precision.through_features
-        fit = self.with_precision(self.precision.prepare_blocks()) if nested else self
-        if not cost.batches_pay(n, sets.sizes, through_features=through_features):
-            return SetBySet(fit)
-        return fit if nested or through_features or sets.sizes.max() == 1 else self.explicit()
+    def plan_for(self, sets, *, nested=False):
+        """The plan for sets of positions in ``rows``."""
+        return plan_of_fit(type(self.precision), len(self.rows), sets.counts, self.Y.shape[1], nested=nested)
 
-    def batch_size(self, t):
-        """How many sets of t rows are left out together: single rows all at once, others within memory."""
-        return len(self.rows) if t == 1 else max(1, MAX_ENTRIES // (t**2 * self.Y.shape[1]))
+    def prepared(self, plan):
+        """The same with P in the form of the plan."""
+        return self.with_precision(self.precision.prepare_blocks()) if plan.form == ARRAY else self
 
     def held_out(self, members):
         """:class:`HeldOut` of sets ``members`` (k, t) of positions in ``rows``, every one left out alone."""
-        if Sets.of(members).are_all_rows_of(len(self.rows)):
+        if are_all_rows(members, len(self.rows)):
             return self.loo()
         self.check_sets(members)
         blocks = self.precision.diagonal_blocks(members)

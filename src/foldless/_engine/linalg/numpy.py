@@ -6,16 +6,12 @@ to the inverse of its factor. Large matrices go through SciPy's BLAS only: the w
 copies of OpenBLAS, whose thread pools disturb each other when calls alternate.
 
 Matrices of more than ``LARGE`` rows go panel by panel (``linalg.panels``): one call for all of them may crash.
-LAPACK and BLAS refuse arrays without entries, and some builds print that on the terminal: :func:`unless_empty` answers
-in their place.
+LAPACK and BLAS refuse arrays without entries, and some builds print that on the terminal: verbs answer in their place.
 
 Cost: Cholesky n^3/3 flops, inverse of the factor n^3/3 more, eigenvectors about 9 n^3.
 """
 
-from collections.abc import Callable
 from contextlib import nullcontext
-from functools import wraps
-from typing import TypeVar
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -60,31 +56,14 @@ THREADED_EIGENPROBLEM, THREADED_TRIANGLE = 350, 500
 ABOVE = np.triu(np.ones((64, 64), bool), 1)  # entries above the diagonal of a block
 
 
-Verb = TypeVar("Verb", bound=Callable)
-
-
 class NotPositiveDefiniteError(LinAlgError):
     """The matrix given to :func:`cholesky_` has no Cholesky factor in this precision."""
 
 
-def unless_empty(place: int) -> Callable[[Verb], Verb]:
-    """Make a verb return its argument number ``place``, of the shape of the result, if an array has no entries."""
-
-    def decorate(verb):
-        @wraps(verb)
-        def checked(*arguments, **options):
-            if any(isinstance(array, np.ndarray) and array.size == 0 for array in arguments):
-                return arguments[place]
-            return verb(*arguments, **options)
-
-        return checked
-
-    return decorate
-
-
-@unless_empty(0)
 def cholesky_(M):
     """Lower factor L of the symmetric M = L L', in the memory of M (C-ordered in, Fortran-ordered out)."""
+    if not M.size:
+        return M
     M = M.T  # M is symmetric: its transpose is a Fortran view
     if len(M) > LARGE:
         L, info = panels.cholesky_(M)
@@ -109,9 +88,10 @@ def _clear_above_(L):
         np.copyto(corner, 0.0, where=ABOVE[: len(corner), : len(corner)])
 
 
-@unless_empty(0)
 def invert_lower_(L):
     """L^-1 in the memory of L."""
+    if not L.size:
+        return L
     if not L.diagonal().all():
         raise NotPositiveDefiniteError(f"zero pivot {np.flatnonzero(L.diagonal() == 0)[0] + 1}")
     if len(L) > LARGE:
@@ -135,9 +115,10 @@ def _invert_halves_(L, trtri, trmm):
     return L
 
 
-@unless_empty(1)
 def lower_solve(L, Y, *, transpose=False):
     """L^-1 Y, or L'^-1 Y with ``transpose``."""
+    if not (L.size and Y.size):
+        return Y
     (trtrs,) = get_lapack_funcs(("trtrs",), (L, Y))
     return trtrs(L, Y, lower=1, trans=int(transpose))[0]
 
@@ -147,9 +128,10 @@ def upper_solve(R, B, *, lower=False):
     return solve_triangular(R, B, lower=lower, check_finite=False) if len(R) else B
 
 
-@unless_empty(1)
 def cholesky_solve(L, B):
     """(L L')^-1 B."""
+    if not (L.size and B.size):
+        return B
     return lower_solve(L, lower_solve(L, B), transpose=True)
 
 
@@ -166,23 +148,26 @@ def solve_definite(stack, B):
     return X
 
 
-@unless_empty(1)
 def lower_times(L, Y, *, transpose=False):
     """L Y, or L' Y with ``transpose``."""
+    if not (L.size and Y.size):
+        return Y
     (trmm,) = get_blas_funcs(("trmm",), (L, Y))
     return trmm(1.0, L, Y, lower=1, trans_a=int(transpose))
 
 
-@unless_empty(0)
 def lower_times_(Y, L):
     """L Y in the memory of a Fortran-ordered Y."""
+    if not (Y.size and L.size):
+        return Y
     (trmm,) = get_blas_funcs(("trmm",), (L, Y))
     return trmm(1.0, L, Y, lower=1, overwrite_b=1)
 
 
-@unless_empty(0)
 def right_solve(B, L):
     """B L'^-1: for a Fortran-ordered B, whose columns are many and long, nothing is rearranged."""
+    if not (B.size and L.size):
+        return B
     if len(B) >= TALL * len(L):  # a product with L^-1 is quicker than solves of so many rows
         (trmm,) = get_blas_funcs(("trmm",), (L, B))
         return trmm(1.0, invert_lower_(L.copy(order="F")), B, side=1, lower=1, trans_a=1)
@@ -190,9 +175,10 @@ def right_solve(B, L):
     return trsm(1.0, L, B, side=1, lower=1, trans_a=1)
 
 
-@unless_empty(0)
 def lower_square(L):
     """L' L for a lower triangle L, C-ordered, n^3/3 flops."""
+    if not L.size:
+        return L
     if len(L) > LARGE:
         return mirror_(panels.lower_square(L)).T
     (lauum,) = get_lapack_funcs(("lauum",), (L,))
@@ -212,9 +198,10 @@ def outer_square(V):
     return mirror_(syrk(1.0, a, trans=trans, lower=1)).T
 
 
-@unless_empty(0)
 def add_square_(S, V):
     """S + V V' in the lower triangle of a C-ordered S; what lies above it means nothing until :func:`mirror_`."""
+    if not (S.size and V.size):
+        return S
     if len(V) > LARGE:
         return panels.add_square_(S, V)
     (syrk,) = get_blas_funcs(("syrk",), (S, V))
@@ -232,16 +219,18 @@ def mirror_(S):
     return S
 
 
-@unless_empty(0)
 def add_outer_(S, Q, R, tau):
     """S + tau Q R' in the memory of S; S is C-ordered, and both it and Q R' are symmetric."""
+    if not (S.size and Q.size and R.size):
+        return S
     (gemm,) = get_blas_funcs(("gemm",), (S, Q))
     return gemm(tau, Q, R, trans_b=1, beta=1.0, c=S.T, overwrite_c=1).T
 
 
-@unless_empty(1)
 def symmetric_times(T, Y, *, lower):
     """T Y for the symmetric T of which one triangle is given, Fortran-ordered like Y: half of T is read."""
+    if not (T.size and Y.size):
+        return Y
     if Y.shape[1] > FEW:
         (symm,) = get_blas_funcs(("symm",), (T, Y))
         return symm(1.0, T, Y, lower=int(lower))
@@ -250,9 +239,10 @@ def symmetric_times(T, Y, *, lower):
     return columns[0][:, None] if len(columns) == 1 else np.array(columns, Y.dtype).reshape(-1, len(Y)).T
 
 
-@unless_empty(0)
 def add_signed_(T, V, sign):
     """T + sign V V' in the lower triangle of the Fortran-ordered T."""
+    if not (T.size and V.size):
+        return T
     if len(T) > LARGE and V.shape[1] > 1:
         return panels.add_square_(T, V, sign)
     syr, syrk = get_blas_funcs(("syr", "syrk"), (T, V))
@@ -293,9 +283,10 @@ def lu_factor(M):
     return lu, pivots
 
 
-@unless_empty(1)
 def lu_solve(factors, B):
     """M^-1 B from the factors of M."""
+    if not B.size:
+        return B
     (getrs,) = get_lapack_funcs(("getrs",), (factors[0], B))
     return getrs(*factors, B)[0]
 

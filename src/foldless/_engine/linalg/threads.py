@@ -55,7 +55,8 @@ class one_thread:
             _blocks[key] = ref(self, lambda _: _leave(key))  # called only for a block that was not left
             _callers[key] = get_ident()
             if first:
-                _threads_before.update({library: library.num_threads for library in _libraries()})
+                for library in _libraries():
+                    _threads_before[library] = library.num_threads
                 for library in _threads_before:
                     library.set_num_threads(1)
 
@@ -73,15 +74,18 @@ def _leave(key):
         _blocks.pop(key, None)  # after all else: what an interrupt leaves undone is done when the block is gone
 
 
-@contextmanager
 def two_threads_where_idle(n_rows, least):
     """Inside :class:`one_thread`, a block with two threads for a factorisation of at least ``least`` rows.
 
     One thread is kept where other tasks need the processors, another Python thread computes, or the caller has one.
     """
     if n_rows < least or not _blocks or len(set(_callers.values())) > 1 or not _processors_are_idle():
-        yield
-        return
+        return nullcontext()
+    return _two_threads()
+
+
+@contextmanager
+def _two_threads():
     for library, number in _threads_before.items():
         library.set_num_threads(min(number, 2))
     try:

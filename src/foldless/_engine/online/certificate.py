@@ -113,7 +113,7 @@ def compare(solution, new, stored, stored_new, *, n_forgotten, inherited):
 
 def eigenvalue_range(problem, rows):
     """Smallest and largest size of the eigenvalues of S + alpha I, by Phi' Phi where features are fewer than rows."""
-    if problem.n_features(len(rows)) is not None:
+    if problem.through_features(len(rows)):
         sizes = np.abs(eigenvalues(outer_square(problem.whitened_features(rows).T)))
         return problem.alpha, float(sizes.max()) + problem.alpha
     S = add_diagonal_(problem.whitened_gram(rows), problem.alpha)

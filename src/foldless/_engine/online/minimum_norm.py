@@ -24,15 +24,9 @@ KDA/MSE, ``pseudo_solve`` takes the singular values above rounding (eq. 14).
 import numpy as np
 
 from foldless._engine import linalg
-from foldless._engine.linalg.memory import require_memory
+from foldless._engine.precision import cost
 
 EPS = np.finfo(np.float64).eps
-ARRAYS = 3  # n x n each, held while the factors are made
-
-
-def cost_of_factors(n):
-    """(flops, number of n x n arrays) of the QR factorisation for n rows, Q included."""
-    return 8 * n**3 / 3, ARRAYS
 
 
 class RankError(linalg.LinAlgError):
@@ -57,7 +51,7 @@ class MinimumNorm:
 
     def __init__(self, K, alpha):
         n = len(K)
-        require_memory((n, n), np.float64, "the QR factorisation", ARRAYS)
+        cost.require_qr(n)
         columns = np.empty((n + 1, n), order="F")
         columns[0], columns[1:] = 1.0, K
         linalg.add_diagonal_(columns[1:], alpha)

@@ -54,7 +54,7 @@ class FeatureSums(NamedTuple):
 
 def sums_of(problem):
     """The sums over all rows of a problem, n r^2."""
-    r = problem.kernel.n_features(problem.X)
+    r = problem.n_features
     origin = np.zeros(r)
     if problem.intercept:
         weights = np.square(problem.root_w[problem.active], dtype=float)

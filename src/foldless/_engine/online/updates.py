@@ -24,7 +24,6 @@ import numpy as np
 
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.linalg import NotPositiveDefiniteError, add_diagonal_, norm, row_major, solve
-from foldless._engine.linalg.memory import require_memory
 from foldless._engine.online.sums import changed, keep_digits, recentred, solved, sums_of
 from foldless._engine.precision import cost
 from foldless._engine.precision.base import SingularBlockError
@@ -69,8 +68,7 @@ def learn(solution, problem, Y):
 
 def update_pays(problem, n, t):
     """Whether an update by t rows is preferred to a new factorisation, n being the rows that stay."""
-    kernel, through_features = problem.kernel, problem.n_features(n + t) is not None
-    r = kernel.n_features(problem.X)
+    kernel, through_features, r = problem.kernel, problem.through_features(n + t), problem.n_features
     if r is not None and r >= n + t and not (through_features or kernel.squares_condition):
         r = None
     mean_diagonal = 0.0 if r is None else problem.mean_diagonal
@@ -80,7 +78,7 @@ def update_pays(problem, n, t):
 def _from_sums(solution, problem, Y, owner, rows, sign):
     """The solution from sums over all rows, to which these ``rows`` of ``owner`` are added; or by a factorisation."""
     n = len(problem.active)
-    if not cost.sums_pay(n, problem.n_features(n)):
+    if not cost.sums_pay(n, through_features=problem.through_features(n)):
         return solve_anew(problem, Y)
     sums = None if solution.sums is None else changed(solution.sums, owner, rows, sign)
     if sums is None or not keep_digits(sums, problem.alpha):
@@ -134,7 +132,7 @@ def growing(solution):
         return P
     problem, rows = solution.problem, solution.rows
     n = len(rows)
-    require_memory((n, n), problem.dtype, "P, the matrix of the fit, as it is updated,", 3)
+    cost.require_updates(n, problem.dtype)
     if P.through_features:
         P = precision(problem, rows, features=False)
     M = _system(problem, rows, rows, problem.gram(rows, rows))

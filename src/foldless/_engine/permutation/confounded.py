@@ -34,9 +34,9 @@ from scipy.special import expit
 
 from foldless._engine.linalg import divide, norm, row_major, svd
 from foldless._engine.linalg.batches import gen_batches
-from foldless._engine.linalg.memory import require_memory
 from foldless._engine.linalg.random_state import check_random_state
 from foldless._engine.permutation.nulls import Exchangeable
+from foldless._engine.precision import cost
 
 STEPS = 50  # swaps of every row
 ENTRIES = 2**21  # labels that are swapped at a time
@@ -127,7 +127,7 @@ class ExchangeableGivenConfounds(Exchangeable):
 
     def orders(self, n, n_permutations, random_state):
         """Row numbers (m, n), row i taking the label of row orders[j, i]."""
-        require_memory((n_permutations, n), np.int32, "the row numbers of the permutations")
+        cost.require_orders(n_permutations, n)
         levels, generator = self.levels(n), np.random.default_rng(check_random_state(random_state).randint(2**31))
         orders = np.empty((n_permutations, n), np.int32 if n < 2**31 else np.int64)
         steps = [_pairs(levels, generator) for _ in range(STEPS)]

@@ -12,40 +12,53 @@ that all classes share. A class that a training part lacks never wins there; a t
 Cost: 2 n^2 flops a column, and t^2 for every held-out set.
 """
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, Self
 
 import numpy as np
 
+from foldless._engine.heldout.held_out import residuals_of_blocks
 from foldless._engine.heldout.moments import ColumnGroups, Moments, moments_of, nearly_gone
 from foldless._engine.heldout.part import TrainingPart
+from foldless._engine.heldout.problem import Problem
 from foldless._engine.heldout.solution import Solution
-from foldless._engine.linalg import put, row_major, solve_definite
+from foldless._engine.linalg import row_major
 from foldless._engine.linalg.batches import gen_batches
-from foldless._engine.linalg.memory import require_memory
+from foldless._engine.precision import cost
+from foldless._engine.precision.base import Precision
 from foldless._engine.precision.digits import few_digits
 
 ARRAYS = 10  # arrays of the size of the columns alive at a time
 ENTRIES = 2**21  # entries of an array of columns beyond which larger ones are no quicker
 
 
+@dataclass(frozen=True, eq=False)
 class Solver:
-    """P of one problem, ready for any number of columns.
+    """P of one problem in the form that serves many blocks, for any number of columns.
 
-    ``steps`` are transformers that were fitted in front of it, where there are any.
+    ``choice`` says how P was made. ``steps`` are transformers that were fitted in front of it, where there are any.
     """
 
-    def __init__(self, problem, precision=None, steps=None):
-        self.problem = problem
-        self.rows = problem.active
-        self.steps = steps
-        if precision is None and problem.n_features(len(self.rows)) is None:
-            n = len(self.rows)
-            arrays = 2 + 2 * problem.kernel.approximates
-            require_memory((n, n), problem.dtype, "the matrix P and its factor", arrays)
-        P = problem.precision(self.rows) if precision is None else precision
-        self.choice = P.choice
-        self.precision = P.prepare_blocks()
+    problem: Problem
+    precision: Precision
+    choice: str
+    steps: Any = None
+
+    @classmethod
+    def of(cls, problem, precision=None, steps=None) -> Self:
+        """The solver of a problem; P is made of the problem unless it is known."""
+        rows = problem.active
+        if precision is None:
+            if not problem.through_features(len(rows)):
+                cost.require_P_and_factor(len(rows), problem.dtype, problem.kernel)
+            precision = problem.precision(rows)
+        return cls(problem, precision.prepare_blocks(), precision.choice, steps)
+
+    @property
+    def rows(self):
+        """Rows of positive weight."""
+        return self.problem.active
 
     def solve(self, Y):
         """The fit of the columns Y (n, m), all rows of X."""
@@ -83,23 +96,39 @@ def labelings_that_fit(task, memory_limit):
     return max(1, int(entries // (task.problem.n * count_columns(task)[0])))
 
 
+@dataclass(frozen=True, eq=False)
 class Labelings(ColumnGroups):
-    """b labelings of one task, whose ``truth`` is known, with P applied: decisions of all for any training part."""
+    """b labelings of one task, whose ``truth`` is known, with P applied: decisions of all for any training part.
 
-    def __init__(self, solver, task, truth, solution=None):
-        self.solver, self.task, self.truth = solver, task, truth
-        self.width, self.n_implied = count_columns(task)
-        self.solution = self._solve() if solution is None else solution
+    ``solution`` is the fit of (n, b * width) targets: values, or indicators of the classes that have a column.
+    """
+
+    solver: Solver
+    task: Any
+    truth: np.ndarray
+    solution: Solution
+
+    @classmethod
+    def of(cls, solver, task, truth) -> "Labelings":
+        """Labelings with these labels, solved: class numbers (b, n), or values (b, m, n)."""
+        Y = truth
+        if task.codes is not None:
+            Y = truth[:, None, :] == np.arange(count_columns(task)[1], task.n_classes)[:, None]
+        columns = Y.reshape(-1, task.problem.n).T.astype(task.Y.dtype, copy=False)
+        return Labelings(solver, task, truth, solver.solve(columns))
 
     def __len__(self):
         return len(self.truth)
 
-    def _solve(self):
-        """The fit of (n, b * width) targets: values, or indicators of the classes that have a column."""
-        Y = self.truth
-        if self.task.codes is not None:
-            Y = self.truth[:, None, :] == np.arange(self.n_implied, self.task.n_classes)[:, None]
-        return self.solver.solve(Y.reshape(-1, self.task.problem.n).T.astype(self.task.Y.dtype, copy=False))
+    @cached_property
+    def width(self):
+        """Columns of a labeling."""
+        return count_columns(self.task)[0]
+
+    @cached_property
+    def n_implied(self):
+        """Number of classes without a column: 0 or 1."""
+        return count_columns(self.task)[1]
 
     def select(self, chosen):
         """The same for some of the labelings."""
@@ -131,8 +160,11 @@ class Labelings(ColumnGroups):
         readout = self.task.readout
         if self.task.codes is None:
             return lambda fits: readout.scores(self.split(fits), None)
-        mass = self.masses(model)
-        decide = readout.for_indicators(self.moments(model) if readout.needs_moments else None)
+        return self.reader_of_classes(self.masses(model), self.moments(model) if readout.needs_moments else None)
+
+    def reader_of_classes(self, mass, moments):
+        """The same from the masses (b, c) and class matrices of a training part."""
+        decide = self.task.readout.for_indicators(moments)
         return lambda fits: _present(decide(self.classes(fits)), mass)
 
     @cached_property
@@ -193,8 +225,12 @@ class Labelings(ColumnGroups):
 
     def left_unexplained(self, part):
         """U of a training part: alpha (Y' A - E_te' A_te), as indicators add up to one and their A to zero."""
-        A = part.solution.A[part.removed]
-        return self.full_moments(part.solution).U - part.problem.alpha * self.products(part.E, A)
+        A = self.split(part.solution.A[part.removed])
+        return self.full_moments(part.solution).U - self.unexplained_of(self.split(part.E), A)
+
+    def unexplained_of(self, E, A):
+        """alpha E_te' A_te (b, c, c) of residuals and coefficients (b, width, t) of a set of every labeling."""
+        return self.solver.problem.alpha * (self._full @ (E @ A.transpose(0, 2, 1)) @ self._full.T)
 
     @cached_property
     def _full_moments(self):
@@ -215,16 +251,81 @@ def _present(D, mass):
     return np.where(lacks[:, :, None], np.finfo(D.dtype).min, D)
 
 
-class MovedSets(NamedTuple):
-    """A held-out set of every labeling: places trained on, coefficients and residuals (b, width, t) of the others."""
+@dataclass(frozen=True, eq=False)
+class MovedSets:
+    """A held-out set of every labeling, ``rows`` (b, t): A and residuals E (b, width, t) of the labeling's columns.
 
+    ``train`` are the places trained on, ``wanted`` those of the t rows that are tested. ``leave_out`` would take all
+    columns out with every set, b times as many as these; the blocks of P are solved alike.
+    """
+
+    labelings: Labelings
     train: np.ndarray
+    wanted: np.ndarray
+    rows: np.ndarray
     A: np.ndarray
     E: np.ndarray
-    ill_conditioned: np.ndarray  # labelings (b,) without digits, which are left out one by one
+    ill_conditioned: np.ndarray  # labelings (b,) that P has too few digits for
+
+    @classmethod
+    def of(cls, labelings, train, wanted, rows) -> Self:
+        """All labelings without their rows."""
+        P, (b, t) = labelings.solver.precision, rows.shape
+        A = np.take_along_axis(labelings.split(labelings.solution.A), rows[:, None, :], 2)
+        E, ill_conditioned = np.empty_like(A), np.zeros(b, bool)
+        for batch in gen_batches(b, max(1, ENTRIES // (t * t))):
+            blocks = P.diagonal_blocks(rows[batch])
+            few = P.ill_conditioned(blocks)
+            ill_conditioned[batch] = few
+            E[batch] = residuals_of_blocks(blocks, A[batch].transpose(0, 2, 1), few).transpose(0, 2, 1)
+        return cls(labelings, train, wanted, rows, A, E, ill_conditioned)
+
+    @cached_property
+    def fits(self):
+        """Held-out fits (b, width, k) of the wanted rows."""
+        Y = np.take_along_axis(self.labelings.split(self.labelings.solution.Y), self.rows[:, None, :], 2)
+        return (Y - self.E)[:, :, self.wanted]
+
+    @cached_property
+    def masses(self):
+        """Masses (b, c) of the classes in the training parts: places have the same labels in all labelings."""
+        task = self.labelings.task
+        counts = np.bincount(task.codes[self.train], minlength=task.n_classes)
+        return np.broadcast_to(counts.astype(self.fits.dtype), (len(self.rows), len(counts)))
+
+    @cached_property
+    def moments(self):
+        """Class matrices (b, c, c) of the training parts; masses alone where no more is needed."""
+        N = self.masses[:, :, None] * np.eye(self.masses.shape[1], dtype=self.masses.dtype)
+        if not self.labelings.task.readout.needs_axes:
+            return Moments(N, np.zeros_like(N))
+        labelings, solution = self.labelings, self.labelings.solution
+        return Moments(N, labelings.full_moments(solution).U - labelings.unexplained_of(self.E, self.A))
+
+    def decisions(self):
+        """Decisions (b, k, t) of the wanted rows."""
+        labelings, readout = self.labelings, self.labelings.task.readout
+        fits = self.fits.transpose(2, 0, 1).reshape(len(self.wanted), -1)
+        if labelings.task.codes is None:
+            return readout.scores(labelings.split(fits), None)
+        return labelings.reader_of_classes(self.masses, self.moments if readout.needs_moments else None)(fits)
+
+    def without_digits(self):
+        """Labelings (b,) whose fits or class matrices are differences without digits."""
+        labelings, task = self.labelings, self.labelings.task
+        problem, solution, offset = labelings.solver.problem, labelings.solution, 0.0
+        if problem.intercept:
+            correction = np.einsum("bt,bwt->bw", labelings.solver.precision.G[0][self.rows], self.E)
+            offset = labelings.split(solution.B) - correction[:, :, None]
+        few = few_digits(self.fits - offset, labelings.split(solution.target_scale[None])).any((1, 2))
+        if task.codes is not None and task.readout.needs_moments and task.readout.needs_axes:
+            few |= nearly_gone(self.moments, labelings.full_moments(solution), self.moments.mass > 0)
+            few |= self.moments.weak(problem.intercept)
+        return few | self.ill_conditioned
 
 
-class Moving(Labelings):
+@dataclass(frozen=True, eq=False)
+class Moving:
     """Labelings whose splits go with the labels, and for any split of the true labels the decisions of all.
 
     Labels and splits move together against the features. Row i of labeling j takes the place of row order_j[i], so that
@@ -241,80 +342,40 @@ class Moving(Labelings):
     one, and so are all where rows have weights or confounds.
     """
 
-    def __init__(self, solver, task, orders, residuals=None):
-        super().__init__(solver, task, truth_of(task, orders, residuals))
-        self.places, problem = np.argsort(orders, axis=1), solver.problem
-        self.stacks = not (problem.weighted or problem.more_columns)
+    labelings: Labelings
+    places: np.ndarray
+
+    @classmethod
+    def of(cls, solver, task, orders, residuals=None) -> Self:
+        """The labelings of these orders (b, n) of the rows."""
+        return cls(Labelings.of(solver, task, truth_of(task, orders, residuals)), np.argsort(orders, axis=1))
 
     @cached_property
     def truth_of_places(self):
         """The labels of the places, (b, n) or (b, m, n): the same for all labelings, unless residuals move alone."""
-        places = self.places if self.truth.ndim == 2 else self.places[:, None, :]
-        return np.take_along_axis(self.truth, places, -1)
+        truth = self.labelings.truth
+        return np.take_along_axis(truth, self.places if truth.ndim == 2 else self.places[:, None, :], -1)
 
     def held_out(self, train, test):
         """Decisions (b, k, t) of all labelings at the places ``test`` by their models of the places ``train``."""
-        removed = np.setdiff1d(np.arange(self.task.problem.n), train)
-        if not self.stacks or not np.isin(test, removed).all():
-            return np.concatenate([self._alone(j, train, test) for j in range(len(self))])
-        left, rows = self._leave_out(train, self.places[:, removed]), self.places[:, test]
-        F = self._fits(left, self.places[:, removed], np.searchsorted(removed, test))
-        D = self.reader(left)(F.transpose(2, 0, 1).reshape(len(test), -1))
-        numbers = self.solver.problem.equal.value
+        problem = self.labelings.solver.problem
+        removed = np.setdiff1d(np.arange(problem.n), train)
+        if problem.weighted or problem.more_columns or not np.isin(test, removed).all():
+            return np.concatenate([self._alone(j, train, test) for j in range(len(self.places))])
+        sets = MovedSets.of(self.labelings, train, np.searchsorted(removed, test), self.places[:, removed])
+        D, numbers = sets.decisions(), problem.equal.value
         if numbers is not None:  # equal rows have equal decisions
-            first = (numbers[rows][:, :, None] == numbers[rows][:, None, :]).argmax(2)
+            numbers = numbers[self.places[:, test]]
+            first = (numbers[:, :, None] == numbers[:, None, :]).argmax(2)
             D = np.take_along_axis(D, first[:, None, :], 2)
-        for j in np.flatnonzero(left.ill_conditioned):
+        for j in np.flatnonzero(sets.without_digits()):
             D[j] = self._alone(j, train, test)[0]
         return D
 
     def _alone(self, j, train, test):
         """The same for one labeling."""
-        one, place = self.select([j]), self.places[j]
+        one, place = self.labelings.select([j]), self.places[j]
         return one.decisions(one.part(np.sort(place[train])), place[test])
-
-    def _leave_out(self, train, rows):
-        """All labelings without the rows (b, t)."""
-        P, (b, t) = self.solver.precision, rows.shape
-        A = np.take_along_axis(self.split(self.solution.A), rows[:, None, :], 2)
-        E, ill_conditioned = np.empty_like(A), np.zeros(b, bool)
-        for batch in gen_batches(b, max(1, ENTRIES // (t * t))):
-            blocks = P.diagonal_blocks(rows[batch])
-            few = P.ill_conditioned(blocks)
-            ill_conditioned[batch] = few
-            blocks = put(blocks, few, np.eye(t, dtype=blocks.dtype))
-            E[batch] = solve_definite(blocks, A[batch].transpose(0, 2, 1)).transpose(0, 2, 1)
-        return MovedSets(train, A, E, ill_conditioned)
-
-    def _fits(self, left, rows, wanted):
-        """Held-out fits (b, width, t) of the wanted ones of the rows; tiny ones, beside the targets, have no digits."""
-        Y = np.take_along_axis(self.split(self.solution.Y), rows[:, None, :], 2)
-        F, offset = (Y - left.E)[:, :, wanted], 0.0
-        if self.solver.problem.intercept:
-            correction = np.einsum("bt,bwt->bw", self.solver.precision.G[0][rows], left.E)
-            offset = self.split(self.solution.B) - correction[:, :, None]
-        few = few_digits(F - offset, self.split(self.solution.target_scale[None])).any((1, 2))
-        left.ill_conditioned[few] = True
-        return F
-
-    def masses(self, model):
-        """Masses (b, c) of the classes in a training part; of one without places the same for all labelings."""
-        if not isinstance(model, MovedSets):
-            return super().masses(model)
-        counts = np.bincount(self.task.codes[model.train], minlength=self.task.n_classes)
-        return np.broadcast_to(counts.astype(self.solution.Y.dtype), (len(self), len(counts)))
-
-    def moments(self, model):
-        """Class matrices (b, c, c) of the training parts; those that are differences without digits are marked."""
-        N = self.mass_matrix(model)
-        if not self.task.readout.needs_axes:
-            return Moments(N, np.zeros_like(N))
-        correction = self._full @ (model.E @ model.A.transpose(0, 2, 1)) @ self._full.T
-        full = self.full_moments(self.solution)
-        moments = Moments(N, full.U - self.solver.problem.alpha * correction)
-        gone = nearly_gone(moments, full, moments.mass > 0)
-        model.ill_conditioned[gone | moments.weak(self.solver.problem.intercept)] = True
-        return moments
 
 
 def elsewhere(model, rows):

@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from foldless._engine.linalg.memory import require_memory
 from foldless._engine.linalg.random_state import check_random_state
+from foldless._engine.precision import cost
 from foldless.results import Result, histogram, points
 
 ROUNDING = 1e-10  # relative difference up to which two scores are the same
@@ -56,12 +56,12 @@ class Null:
     moves: bool = False  # whether the splits go with the labels
     strata: Any = None  # the sets of rows within which labels were permuted; None: all of them
 
-    def select(self, part):
+    def select(self, chosen):
         """Some of the labelings, a slice, with their splits drawn."""
-        drawn = None if self.drawn is None else self.drawn[part]
+        drawn = None if self.drawn is None else self.drawn[chosen]
         if self.draw is not None:
-            drawn = [self.draw(self.orders[k]) if k else self.first for k in range(len(self.orders))[part]]
-        return replace(self, orders=self.orders[part], draw=None, drawn=drawn)
+            drawn = [self.draw(self.orders[k]) if k else self.first for k in range(len(self.orders))[chosen]]
+        return replace(self, orders=self.orders[chosen], draw=None, drawn=drawn)
 
     @property
     def splits(self):
@@ -241,7 +241,7 @@ def keep_balance(scheme, first, y, *, stay=False):
 
 def draw_null(scheme, n, n_permutations, random_state, *, first=(), draw=None, moves=False):
     """The :class:`Null` of n rows by a null scheme; ``first``, ``draw`` and ``moves`` say what its splits are."""
-    require_memory((n_permutations, n), np.int32, "the row numbers of the permutations")
+    cost.require_orders(n_permutations, n)
     orders = np.asarray(scheme.orders(n, n_permutations, check_random_state(random_state)))
     ours = isinstance(scheme, Exchangeable)
     if not ours and (orders.shape != (n_permutations, n) or not (np.sort(orders, axis=1) == np.arange(n)).all()):

@@ -117,7 +117,7 @@ def patterns_that_fit(task, memory_limit):
 
 def weights_and_covariances(solver, task, orders, residuals=None):
     """Weights w and covariances Cov(x) w of all decisions one against all, (2, b, k, d)."""
-    problem, labelings = solver.problem, Labelings(solver, task, truth_of(task, orders, residuals))
+    problem, labelings = solver.problem, Labelings.of(solver, task, truth_of(task, orders, residuals))
     W = labelings.split(labelings.solution.in_features()[0])  # (b, width, d)
     if task.codes is not None:
         W = np.concatenate([-W.sum(1, keepdims=True), W], 1) if labelings.n_implied else W

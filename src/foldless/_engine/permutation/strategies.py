@@ -13,8 +13,9 @@
 
 A grid search has the algebra of ``tuning.grid`` with labelings as columns. For each candidate one P; its Schur
 complements give the inner held-out residuals of all labelings in all outer training parts (2 n^2 flops a column and
-candidate, once more for the parts), hence all criteria. Then, for the candidates that were chosen at all, the outer
-decisions of the labelings that chose them: together about one more product P Y for each split. No model is refitted.
+candidate, once more for the training parts), hence all criteria. Then, for the candidates that were chosen at all, the
+outer decisions of the labelings that chose them: together about one more product P Y for each split. No model is
+refitted.
 """
 
 from collections.abc import Callable
@@ -77,28 +78,29 @@ class Batched:
         if null.moves or null.drawn is not None:
             return self._one_by_one(truth, null.splits)
         if self.solver_of is not None:
-            behind = ((Labelings(self.solver_of(*split), self.task, truth), split) for split in null.first)
+            behind = ((Labelings.of(self.solver_of(*split), self.task, truth), split) for split in null.first)
             return self._tallied(behind)
         if len(truth) == 1 and self.members is None:
             task = self.task.relabelled(truth[0])
-            if leaves_every_class(task, null.first):
-                return self._single_labeling(task, self.shared, null.first)
-        labelings = Labelings(self.shared, self.task, truth)
+            sets = sets_of_one(task, null.first)
+            if sets is not None:
+                return self._single_labeling(task, self.shared, null.first, sets)
+        labelings = Labelings.of(self.shared, self.task, truth)
         return self._tallied((labelings, split) for split in null.first)
 
-    def _single_labeling(self, task, solver, splits):
+    def _single_labeling(self, task, solver, splits, sets):
         """Scores of a single labeling: its sets are batches of small systems."""
         tally = Tally(self.metrics)
         truth = task.Y.T[None] if task.codes is None else task.codes[None]
-        decisions = decisions_of_one(task, solver.solve(task.Y), splits)
+        decisions = decisions_of_one(task, solver.solve(task.Y), sets)
         for D, (_, test) in zip(decisions, splits, strict=True):
             tally.add(D, truth[..., test], test)
         return tally.labeling_scores(task.problem.n)
 
-    def _tallied(self, parts):
+    def _tallied(self, pairs):
         """The :class:`LabelingScores` of labelings, from (labelings, split) of all splits."""
         tallies = [Tally(self.metrics) for _ in ([None] if self.members is None else self.members)]
-        for labelings, (train, test) in parts:
+        for labelings, (train, test) in pairs:
             truth = labelings.truth[..., test]
             for tally, D in zip(tallies, self._decisions(labelings, train, test), strict=True):
                 tally.add(D, truth, test)
@@ -106,16 +108,16 @@ class Batched:
         return members[0] if self.members is None else LabelingScores.stacked(members)
 
     def _moving(self, orders, splits):
-        labelings, tally = Moving(self.shared, self.task, orders, self.residuals), Tally(self.metrics)
+        labelings, tally = Moving.of(self.shared, self.task, orders, self.residuals), Tally(self.metrics)
         for train, test in splits:
             tally.add(labelings.held_out(train, test), labelings.truth_of_places[..., test], labelings.places[0, test])
         return tally.labeling_scores(self.task.problem.n)
 
     def _one_by_one(self, truth, splits):
-        labelings = Labelings(self.shared, self.task, truth)
+        labelings = Labelings.of(self.shared, self.task, truth)
         same = (truth == truth_of(self.task, np.arange(self.task.problem.n)[None])).reshape(len(truth), -1).all(1)
         # Rounding depends on the number of columns: labels that stay as they are must give the very same score.
-        alone = Labelings(self.shared, self.task, truth[same][:1]) if same.any() else None
+        alone = Labelings.of(self.shared, self.task, truth[same][:1]) if same.any() else None
         results = []
         for j, pairs in enumerate(splits):
             one = alone if same[j] else labelings.select([j])
@@ -167,9 +169,9 @@ class BatchedGrid:
             problem = setting.task.problem
             path = problem.path(problem.active, len(setting.alphas), explicit=True)
             for alpha, place in zip(setting.alphas, setting.places, strict=True):
-                solver = Solver(setting.problem(alpha), path.with_alpha(alpha))
+                solver = Solver.of(setting.problem(alpha), path.with_alpha(alpha))
                 for block in self._blocks(setting, len(truth)):
-                    labelings = Labelings(solver, setting.task, truth[block])
+                    labelings = Labelings.of(solver, setting.task, truth[block])
                     for s, (selection, (train, _)) in enumerate(zip(selections, splits, strict=True)):
                         losses[s, place, block] = self._losses(labelings, selection, train)
         return np.array([[choose_candidates(loss[:, None], self.settings)[0] for loss in split.T] for split in losses])
@@ -200,10 +202,10 @@ class BatchedGrid:
                 members = np.flatnonzero((places == place).any(0))
                 if not len(members):
                     continue
-                solver = Solver(setting.problem(alpha))
+                solver = Solver.of(setting.problem(alpha))
                 for block in self._blocks(setting, len(members)):
                     block_members = members[block]
-                    labelings = Labelings(solver, setting.task, truth[block_members])
+                    labelings = Labelings.of(solver, setting.task, truth[block_members])
                     for s, (train, test) in enumerate(splits):
                         those = np.flatnonzero(places[s, block_members] == place)
                         if len(those):
@@ -237,10 +239,11 @@ class Weighted:
         task = self.task.labelled(order)
         problem = task.problem
         P = shared.precision(problem)
-        if leaves_every_class(task, splits):
-            decisions = decisions_of_one(task, Solution.fit(problem, problem.active, task.Y, P), splits)
+        sets = sets_of_one(task, splits)
+        if sets is not None:
+            decisions = decisions_of_one(task, Solution.fit(problem, problem.active, task.Y, P), sets)
         else:
-            one = Labelings(Solver(problem, P), task, task.codes[None])
+            one = Labelings.of(Solver.of(problem, P), task, task.codes[None])
             decisions = [one.decisions(one.part(train), test) for train, test in splits]
         return [(D, task.codes[None, test], test) for D, (_, test) in zip(decisions, splits, strict=True)]
 
@@ -256,28 +259,24 @@ class Weighted:
 def _gram(problem):
     """The Gram matrix of all rows; None where P is held through features."""
     rows = problem.active
-    return problem.gram(rows, rows) if problem.n_features(len(rows)) is None else None
+    return None if problem.through_features(len(rows)) else problem.gram(rows, rows)
 
 
-def leaves_every_class(task, splits):
-    """Whether every split trains on all rows that it does not test, none of weight 0, and on every class."""
+def sets_of_one(task, splits):
+    """The test sets of splits that train on all other rows, none of weight 0, and on every class; None for others."""
     n = task.problem.n
-    if len(task.problem.active) < n:
-        return False
-    for train, test in splits:
-        if len(train) + len(test) != n or (np.bincount(np.concatenate([train, test]), minlength=n) != 1).any():
-            return False
-        if task.codes is not None and not np.bincount(task.codes[train], minlength=task.n_classes).all():
-            return False
-    return True
+    sets = Sets.from_splits(splits, n) if len(task.problem.active) == n else None
+    if sets is None or task.codes is None:
+        return sets
+    counts = np.bincount(task.codes, minlength=task.n_classes)
+    keep_all = (counts > np.bincount(task.codes[test], minlength=task.n_classes) for _, test in splits)
+    return sets if all(kept.all() for kept in keep_all) else None
 
 
-def decisions_of_one(task, model, splits):
-    """Decisions (1, k, t) of every split of a single labeling, whose splits :func:`leaves_every_class`."""
-    sets = [test for _, test in splits]
-    D = task.held_out_decisions(model, Sets.of(sets))
-    D = D.reshape(len(D), -1).T[None]
-    return np.split(D, np.cumsum([len(test) for test in sets])[:-1], 2)
+def decisions_of_one(task, model, sets):
+    """Decisions (1, k, t) of every set of a single labeling."""
+    D = task.held_out_decisions(model, sets)
+    return np.split(D.reshape(len(D), -1).T[None], np.cumsum(sets.sizes)[:-1], 2)
 
 
 @dataclass(frozen=True)

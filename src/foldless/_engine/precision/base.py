@@ -10,7 +10,8 @@ seen here: with W^1/2 S W^1/2, W^1/2 Q and W^1/2 Y in place of S, Q, Y the same 
 Every holder subclasses :class:`Precision`, which only needs ``apply``, ``G``, ``diagonal`` and ``columns``; a holder
 overrides the other verbs where it knows a cheaper way, and says when it is to be taken (``suits``). To add one, write
 these, put it into the list of ``precision.choose``, and add it to the table of cases of the tests: the laws and the
-comparison with refits then run on it. ``precision.cost`` has the costs.
+comparison with refits then run on it. Its costs are those of n x n arrays unless it states others (``fit_cost``,
+``removal_cost``).
 """
 
 from abc import ABC, abstractmethod
@@ -23,6 +24,7 @@ from foldless._engine.linalg import (
     NotPositiveDefiniteError,
     cholesky_,
     cholesky_solve,
+    dots,
     like,
     lu_factor,
     lu_solve,
@@ -32,7 +34,7 @@ from foldless._engine.linalg import (
     take_blocks,
 )
 from foldless._engine.linalg.batches import gen_batches
-from foldless._engine.linalg.memory import require_memory
+from foldless._engine.precision import cost
 
 
 class SingularBlockError(ValueError):
@@ -50,13 +52,18 @@ class SingularBlockError(ValueError):
 class HeldOutBlock:
     """The ``block`` P[rows, rows] of one held-out set, factorised once for all that is solved with it.
 
-    It knows nothing of targets: models of any targets share it.
+    It knows nothing of targets: models of any targets share it. ``block`` and ``columns`` are computed unless they are
+    known.
     """
 
-    def __init__(self, precision, rows):
+    def __init__(self, precision, rows, block=None, columns=None):
         self.precision = precision
         self.rows = rows
-        self.has_columns = False  # whether ``columns`` have been computed
+        self.has_columns = columns is not None  # or whether they have been computed
+        if block is not None:
+            self.block = block
+        if columns is not None:
+            self.columns = columns
 
     @cached_property
     def block(self):
@@ -65,6 +72,15 @@ class HeldOutBlock:
     @cached_property
     def factor(self):
         return cholesky_(self.block.copy())
+
+    @cached_property
+    def has_factor(self):
+        """Whether rounding leaves the block a Cholesky factor."""
+        try:
+            _ = self.factor
+        except NotPositiveDefiniteError:
+            return False
+        return True
 
     @cached_property
     def _lu(self):
@@ -83,11 +99,14 @@ class HeldOutBlock:
 
         V = W = L^-1 P_te, by the Cholesky factor L of P_te,te where rounding leaves one.
         """
-        try:
-            V = right_solve(self.columns, self.factor).T
-        except NotPositiveDefiniteError:  # a refit of low-rank features may have given E
+        if not self.has_factor:  # a refit of low-rank features may have given E
             return self.columns.T, self.solve_general(self.columns.T)
+        V = right_solve(self.columns, self.factor).T
         return V, V
+
+    def remaining_diagonal(self, diagonal):
+        """The diagonal (n,) of the P without these rows, at the others; from the ``diagonal`` of P."""
+        return diagonal - dots(*self.halves, axis=0)
 
     def times(self, Y):
         """P[rows, first of them] Y for the first of the rows, as many as Y has."""
@@ -172,7 +191,7 @@ class Precision(ABC):
 
     def explicit(self):
         """The same P as an n x n array."""
-        require_memory((self.n, self.n), self.G.dtype, "P, the matrix of the fit,")
+        cost.require_explicit(self.n, self.G.dtype)
         return Explicit(self.columns(np.arange(self.n)), self.G, self.alpha)
 
     def prepare_blocks(self):
@@ -192,9 +211,22 @@ class Precision(ABC):
         return cls(problem.whitened_gram(rows, K), problem.whitened_columns(rows), problem.alpha)  # type: ignore[call-arg]
 
     @classmethod
-    def path(cls, problem, rows):
-        """The :class:`Path` of ``rows``; None where every alpha is held by itself."""
+    def path(cls, problem, rows, n_alphas=None, *, explicit=False):
+        """The :class:`Path` of ``rows`` for ``n_alphas`` (None: very many); None where every alpha is held by itself.
+
+        ``explicit``: P will be wanted as an array.
+        """
         return None
+
+    @classmethod
+    def fit_cost(cls, problem, n, *, nested=False):
+        """Flops of a fit of n rows; ``nested``: with leave-one-out inside."""
+        return cost.dense_fit(n, problem.n_features if problem.kernel.approximates else None, nested=nested)
+
+    @classmethod
+    def removal_cost(cls, problem, n, t, *, nested=False):
+        """Flops of leaving t of n rows out of P; ``nested``: with leave-one-out among the others."""
+        return cost.dense_removal(n, t, nested=nested)
 
 
 class Path(ABC):

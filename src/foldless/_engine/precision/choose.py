@@ -1,6 +1,8 @@
 """Which holder of P is taken, and why: ``choice`` of the holder says it in words.
 
-``HOLDERS`` are asked in order (``Precision.suits``); one that finds M without a Cholesky factor leaves it to the next.
+``HOLDERS`` is a list in order of preference (``Precision.suits``). A problem keeps the choice for each number of rows
+(``Problem.holder``). A holder that finds M without a Cholesky factor leaves it to the next one that suits.
+
 Explicit features where they are fewer than a third of the rows (or than rows, at a tiny alpha; of basis functions, at a
 tiny alpha, however many), otherwise one Cholesky factor. Where rounding leaves M without
 one (tiny alpha, duplicated rows), the eigendecomposition, which sets the eigenvalues that rounding made negative to
@@ -9,10 +11,7 @@ inverses: few alphas take a factor each. So do very uneven weights, since eigenv
 row as in the heaviest.
 """
 
-from contextlib import suppress
-
 from foldless._engine.linalg import NotPositiveDefiniteError
-from foldless._engine.precision import cost
 from foldless._engine.precision.base import Path, Precision
 from foldless._engine.precision.factored import Factored
 from foldless._engine.precision.lowrank import LowRank
@@ -22,26 +21,35 @@ HOLDERS: list[type[Precision]] = [LowRank, Factored, Spectrum]
 KEPT = 2000  # rows whose kernel matrix is kept for the next alpha
 
 
-def holder(problem, n):
-    """The first holder that suits n rows."""
-    return next(kind for kind in HOLDERS if kind.suits(problem, n))
+def holder(problem, n, *, after=None, features=True):
+    """The first holder that suits n rows, of those after one that failed; None where there is no other.
+
+    Without ``features`` P comes from S itself.
+    """
+    kinds = HOLDERS if after is None else HOLDERS[HOLDERS.index(after) + 1 :]
+    for kind in kinds:
+        if (features or not kind.through_features) and kind.suits(problem, n):
+            return kind
+    return None
 
 
 def precision(problem, rows, K=None, *, features=True) -> Precision:
     """P of ``rows`` for one alpha; K = gram(rows, rows) where known. Without ``features`` it comes from S itself."""
-    suited = [kind for kind in HOLDERS if (features or not kind.through_features) and kind.suits(problem, len(rows))]
-    for kind in suited[:-1]:
-        with suppress(NotPositiveDefiniteError):
+    n = len(rows)
+    kind = problem.holder(n) if features else holder(problem, n, features=False)
+    while True:
+        try:
             return kind.from_problem(problem, rows, K)
-    return suited[-1].from_problem(problem, rows, K)
+        except NotPositiveDefiniteError:
+            kind = holder(problem, n, after=kind, features=features)
+            if kind is None:
+                raise
 
 
 def path(problem, rows, n_alphas=None, *, explicit=False) -> Path:
     """What gives P of any alpha, of ``n_alphas`` (None: very many); ``explicit``: as arrays."""
-    n, kind = len(rows), holder(problem, len(rows))
-    if kind is Factored and n_alphas is not None and cost.factors_pay(n, n_alphas, explicit=explicit):
-        return EachAlpha(problem, rows)
-    return kind.path(problem, rows) or EachAlpha(problem, rows)
+    kind = problem.holder(len(rows))
+    return kind.path(problem, rows, n_alphas, explicit=explicit) or EachAlpha(problem, rows)
 
 
 class EachAlpha(Path):

@@ -1,23 +1,26 @@
-"""Are there digits left? One question, asked of every difference that held-out values are made of.
+"""Are there digits left? One question about every difference that held-out values are made of.
 
 A difference of numbers of some size has few digits where next to nothing of that size is left (:func:`cancels`). What
 is left is compared with a share of the size, one for each kind of difference:
 
-    fits              Y - E beside the targets Y                                    SMALL
-    class matrices    what a training part keeps of a class, or of a column of Y    LEAST_KEPT
-    blocks of P       alpha P_te,te, that is I - Psi_te Psi_te', beside one         FREE
-    alpha             beside the mean diagonal of the kernel                        TINY, SINGULAR
-    alpha             beside squares of features                                    SQUARED, SUMMED
+    fits              Y - E beside the targets Y                                        SMALL
+    sums of terms     the targets beside the sizes of all terms that add up to a fit    LEAST_OF_TERMS
+    class matrices    what a training part keeps of a class, or of a column of Y        LEAST_KEPT
+    blocks of P       alpha P_te,te, that is I - Psi_te Psi_te', beside one             FREE
+    variances         of a feature in a training part beside that of all rows           LEAST_VARIANCE
+    alpha             beside the mean diagonal of the kernel                            TINY, SINGULAR
+    alpha             beside squares of features                                        SQUARED, SUMMED
 
-Fits follow from the coefficients instead, unless terms add up to far more than the targets (:func:`adds_up`). In all
-other cases the repair is one: the rest of the rows is solved by itself, without the P of all rows.
+Fits then follow from the coefficients, where their terms add up (:func:`adds_up`). In all other cases the repair is
+one: the training part is solved by itself, without the P of all rows.
 """
 
 import numpy as np
 
-SMALL = {8: 2.0**-21, 4: 2.0**-12}  # part of the targets below which a difference has few digits, by bytes of a number
-MOST_ADDED = {8: 2.0**12, 4: 2.0**6}  # times the targets up to which adding terms up loses no more than that
+SMALL = {8: 2.0**-21, 4: 2.0**-12}  # share of the targets below which a difference has few digits, by bytes of a number
+LEAST_OF_TERMS = {8: 2.0**-12, 4: 2.0**-6}  # share of terms down to which their sum loses no more than that
 LEAST_KEPT = 2.0**-10  # share of a class below which a difference would have lost more than three digits
+LEAST_VARIANCE = 1e-6  # share of the variance below which the sums of a training part are taken from its rows
 SQUARED = 1e-8  # alpha by the largest eigenvalue of Phi' Phi, down to which that keeps 8 digits
 SUMMED = 1e-10  # the same down to which it keeps 6, where rows are seen in chunks and there is no other way
 FREE = 1e-6  # share of a row not explained by its own target, below which A / P would lose more than 6 digits
@@ -32,12 +35,12 @@ def cancels(left, size, share):
 
 def few_digits(values, size):
     """Whether differences of targets of this size (m,) that come out as ``values`` (..., m) have lost most digits."""
-    return np.abs(values) < SMALL[values.dtype.itemsize] * size
+    return cancels(np.abs(values), size, SMALL[values.dtype.itemsize])
 
 
 def adds_up(terms, size):
-    """Whether adding up terms of this size in all (..., m) loses few digits beside the targets."""
-    return terms <= MOST_ADDED[terms.dtype.itemsize] * size
+    """Whether a sum of targets' size (m,) of terms of these sizes in all (..., m) keeps its digits."""
+    return np.logical_not(cancels(size, terms, LEAST_OF_TERMS[terms.dtype.itemsize]))
 
 
 def little_kept(kept, before):
@@ -47,7 +50,12 @@ def little_kept(kept, before):
 
 def nearly_fitted(free):
     """Whether rows nearly fit themselves: ``free`` is the share of them that their own targets do not explain."""
-    return free < FREE
+    return cancels(free, 1.0, FREE)
+
+
+def nearly_constant(variance):
+    """Whether features have nearly no variance left, of 1 among all rows, in a training part."""
+    return cancels(variance, 1.0, LEAST_VARIANCE)
 
 
 def rows_beyond_rank(precision, size, dtype):

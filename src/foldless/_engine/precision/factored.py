@@ -7,7 +7,7 @@ M^-1 is then the squared column norms of L^-1, and a block of t rows costs n t^2
 numerically positive definite.
 
 P and G do not change when S gains Q C Q', since P Q = 0. ``S + tau Q Q'`` with tau of the size of S therefore removes
-the cancellation in M^-1 - M^-1 Q G that a kernel without constant part (centred features) would suffer at small
+the cancellation in M^-1 - M^-1 Q G that a kernel without a constant (centred features) would suffer at small
 alpha.
 
 **Interrupts and threads.** L^-1 replaces L in the same memory, so that a half-inverted array exists for a while. It is
@@ -22,7 +22,7 @@ from threading import RLock
 import numpy as np
 
 from foldless._engine import linalg
-from foldless._engine.linalg.memory import require_memory
+from foldless._engine.precision import cost
 from foldless._engine.precision.base import Explicit, Precision
 from foldless._engine.precision.spectral import Spectrum
 
@@ -61,8 +61,10 @@ class Factored(Precision):
         return cls(problem.whitened_gram(rows, K), problem.whitened_columns(rows), problem.alpha, gram)
 
     @classmethod
-    def path(cls, problem, rows):
-        """By eigenvectors, unless weights are so uneven that a factor for every alpha is more accurate."""
+    def path(cls, problem, rows, n_alphas=None, *, explicit=False):
+        """By eigenvectors; None for few alphas, and for weights so uneven that a factor for each is more accurate."""
+        if n_alphas is not None and cost.factors_pay(len(rows), n_alphas, explicit=explicit):
+            return None
         root = problem.root(rows)
         return None if root.max() > UNEVEN * root.min() else Spectrum.path(problem, rows)
 
@@ -135,7 +137,7 @@ class Factored(Precision):
 
     def explicit(self):
         """The same P as an n x n array: L'^-1 L^-1, n^3/3 flops more."""
-        require_memory((self.n, self.n), self.G.dtype, "P, the matrix of the fit,")
+        cost.require_explicit(self.n, self.G.dtype)
         P = linalg.lower_square(self._Linv)
         if len(self.G):
             P = linalg.add_outer_(P, self._MQ, linalg.row_major(self.G.T), -1.0)

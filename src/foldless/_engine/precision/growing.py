@@ -53,7 +53,7 @@ from foldless._engine.linalg import (
     symmetric_times,
     upper_solve,
 )
-from foldless._engine.linalg.memory import require_memory
+from foldless._engine.precision import cost
 from foldless._engine.precision.base import Explicit, Precision, SingularBlockError
 
 EVERY = 8  # how often an update is tested where none is refined
@@ -71,7 +71,7 @@ def room(size):
 
 
 def _blank(size, dtype):
-    require_memory((size, size + 1), dtype, "P, the matrix of the fit, with room to grow")
+    cost.require_square(size, dtype)
     return np.zeros((size, size + 1), dtype, order="F")
 
 
@@ -131,7 +131,7 @@ class Square:
         return self._slots.error
 
     def reserve(self, t):
-        """Room for t slots more: the square grows by a part of its size, so that growth costs O(n) per sample."""
+        """Room for t slots more: the square grows by a share of its size, so that growth costs O(n) per sample."""
         array, free, peak, error = self._slots
         if len(free) >= t:
             return
@@ -329,7 +329,7 @@ class Growing(Precision):
         return self._as_read(self.square.entries_of_H(slots[:, :, None], slots[:, None, :]))
 
     def explicit(self):
-        require_memory((self.n, self.n), self._held.H.dtype, "P, the matrix of the fit,")
+        cost.require_explicit(self.n, self._held.H.dtype)
         return Explicit(self.block(np.arange(self.n)), self.G, self.alpha)
 
     def prepare_blocks(self):

@@ -21,12 +21,13 @@ import numpy as np
 
 from foldless._engine import linalg
 from foldless._engine.linalg.batches import gen_batches
+from foldless._engine.precision import cost
 from foldless._engine.precision.base import AlphaPath, HeldOutBlock, SingularBlockError
 from foldless._engine.precision.digits import SQUARED, TINY, cancels, nearly_fitted
 
 ROWS = 4096  # rows looked at together where no whole array of their size is wanted
 GATHERED = 2**22  # entries of Psi that are put together for many held-out sets
-DOUBLED = 2**25  # entries of a part of the features that is held in double precision
+DOUBLED = 2**25  # entries of the features that are held in double precision at a time
 TALL = 64  # features from which the Gram matrix is worth its precautions
 GRADED = 4.0  # ratio of roots of weights from which the decomposition takes care of the light rows
 
@@ -120,11 +121,19 @@ class LowRank(AlphaPath):
 
         A Gram matrix with the squared condition of a kernel is never formed at a tiny alpha.
         """
-        r = problem.kernel.n_features(problem.X)
+        r = problem.n_features
         if r is None or (r >= n and not problem.kernel.squares_condition):
             return False
-        fewer = 3 * r <= n  # about 6 n r^2 flops against 2/3 n^3
-        return fewer or cancels(problem.alpha, problem.mean_diagonal, TINY[problem.dtype.itemsize])
+        tiny = TINY[problem.dtype.itemsize]
+        return cost.features_pay(n, r) or cancels(problem.alpha, problem.mean_diagonal, tiny)
+
+    @classmethod
+    def fit_cost(cls, problem, n, *, nested=False):
+        return cost.feature_fit(n, problem.n_features)
+
+    @classmethod
+    def removal_cost(cls, problem, n, t, *, nested=False):
+        return cost.feature_removal(n, t, problem.n_features, nested=nested)
 
     @classmethod
     def from_problem(cls, problem, rows, K=None):
@@ -136,7 +145,7 @@ class LowRank(AlphaPath):
         return P
 
     @classmethod
-    def path(cls, problem, rows):
+    def path(cls, problem, rows, n_alphas=None, *, explicit=False):
         return problem.precision(rows)
 
     # -- the verbs of P --------------------------------------------------------------------------------------------

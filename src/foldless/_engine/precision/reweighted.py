@@ -14,11 +14,9 @@ n |R|^2 operations in the place of n^3. Here as everywhere P is whitened: W^-1/2
 import numpy as np
 
 from foldless._engine.linalg import NotPositiveDefiniteError, add_diagonal_, dots, product, scale_, solve, take_block
+from foldless._engine.precision import cost
 from foldless._engine.precision.base import Explicit, Precision
-from foldless._engine.precision.choose import holder
-from foldless._engine.precision.factored import Factored
 
-FEW = 1 / 3  # of the rows: other weights
 UNEVEN = 1e3  # ratio of weights beyond which digits are lost
 
 
@@ -81,10 +79,10 @@ class SharedWeights:
         return problem.precision(rows, None if self.K is None else self.K.copy())
 
     def _suits(self, problem, rows, values, counts):
-        few = 0 < len(rows) - counts.max() <= FEW * len(rows)
+        if self.K is None or problem.more_columns or problem.through_features(len(rows)):
+            return False
         even = values.max() <= UNEVEN * values.min()
-        plain = self.K is not None and not problem.more_columns and holder(problem, len(rows)) is Factored
-        return plain and few and even
+        return even and cost.reweighting_pays(len(rows), len(rows) - counts.max())
 
     def _base(self, problem, rows, weight):
         """P of equal weights, unwhitened; None where rounding leaves it without a factor."""
@@ -92,7 +90,7 @@ class SharedWeights:
         if key not in self._bases:
             equal = problem.weighted_by(None).replace(alpha=problem.alpha / weight)
             try:
-                self._bases[key] = Factored.from_problem(equal, rows, self.K.copy()).explicit()
+                self._bases[key] = equal.holder(len(rows)).from_problem(equal, rows, self.K.copy()).explicit()
             except NotPositiveDefiniteError:
                 self._bases[key] = None
         return self._bases[key]

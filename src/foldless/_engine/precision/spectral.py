@@ -26,7 +26,7 @@ from foldless._engine.linalg import (
     row_major,
     upper_solve,
 )
-from foldless._engine.linalg.memory import require_memory
+from foldless._engine.precision import cost
 from foldless._engine.precision.base import AlphaPath, Explicit
 
 
@@ -82,7 +82,7 @@ class Spectrum(AlphaPath):
 
     @classmethod
     def from_problem(cls, problem, rows, K=None):
-        P = cls.path(problem, rows, K).with_alpha(problem.alpha)
+        P = cls._of_rows(problem, rows, K).with_alpha(problem.alpha)
         P.choice = (
             f"spectral: S + alpha I of {len(rows)} rows has no Cholesky factor at alpha={problem.alpha:g};"
             " eigenvalues lost in rounding are set to zero"
@@ -90,9 +90,13 @@ class Spectrum(AlphaPath):
         return P
 
     @classmethod
-    def path(cls, problem, rows, K=None):
-        # S becomes its eigenvectors, and LAPACK wants twice as much beside it
-        require_memory((len(rows), len(rows)), problem.dtype, "the eigendecomposition of the kernel matrix", 3)
+    def path(cls, problem, rows, n_alphas=None, *, explicit=False):
+        return cls._of_rows(problem, rows)
+
+    @classmethod
+    def _of_rows(cls, problem, rows, K=None):
+        """The eigenvectors of ``rows``; K = gram(rows, rows) where known."""
+        cost.require_eigenvectors(len(rows), problem.dtype)
         try:
             return cls(problem.whitened_gram(rows, K), problem.whitened_columns(rows))
         except IndefiniteError:
@@ -124,7 +128,7 @@ class Spectrum(AlphaPath):
 
     def explicit(self):
         """The same P as an n x n array, n^3 flops."""
-        require_memory((self.n, self.n), self.s.dtype, "P, the matrix of the fit,")
+        cost.require_explicit(self.n, self.s.dtype)
         P = outer_square(self.U * np.sqrt(self.inverted))
         return Explicit(P, upper_solve(self.R, self.Qo.T - product(self.QS, P)), self.alpha)
 

@@ -31,7 +31,7 @@ from typing import ClassVar
 import numpy as np
 
 from foldless._engine.linalg import divide, eigh, norm
-from foldless._engine.precision.digits import SMALL
+from foldless._engine.precision.digits import SMALL, cancels
 from foldless._engine.readout.codings import Readout, drop_rounding_noise, vote_of_one_class
 
 THRESHOLDS = ("fisher", "pm1", "centroid", "loo")
@@ -158,7 +158,7 @@ class Discriminant(Readout):
         if moments.V is not None:
             # Where all axes are weak a2 is an eigenvalue of V, not a difference.
             values, axes = eigh(_within(_scaled(moments.V, scale), basis))
-            weak = a2.max(-1, keepdims=True) < 2 * SMALL[a2.dtype.itemsize]
+            weak = cancels(a2.max(-1, keepdims=True), 2.0, SMALL[a2.dtype.itemsize])
             a2 = np.where(weak, values[..., ::-1], a2)
             vectors = np.where(weak[..., None], axes[..., ::-1], vectors)
         return a2, rest, basis @ vectors

@@ -8,6 +8,7 @@ that cross-validation of a calibrated classifier stays exact.
 """
 
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -82,13 +83,13 @@ class Task:
         """The task with the columns C (n, k) fitted beside the intercept."""
         return replace(self, problem=self.problem.with_confounds(C, in_score=in_score))
 
-    def training_parts(self, *, probabilities=True, **options):
-        """Models of any training part; ``probabilities=False`` when no calibration will be asked for.
+    def training_parts(self, *, probabilities=True, solution=None):
+        """Models of any training part; ``probabilities=False`` when no calibration is wanted.
 
-        ``options`` are those of :class:`TrainingParts`.
+        If a ``solution`` on all rows is given, they are left out of it.
         """
         nested = self.readout.cuts or (probabilities and self.calibration is not None)
-        return TrainingParts(self.problem, self.Y, nested=nested, **options)
+        return TrainingParts(self.problem, self.Y, nested=nested, solution=solution)
 
     def subset(self, rows):
         """The task of these rows alone."""
@@ -160,7 +161,7 @@ class Task:
 
     def decide(self, held_out):
         """Decisions (k, t, ...) of a batch of held-out sets, by the rule of every training part, its cut included."""
-        return self.outputs(held_out)[0] if self.readout.cuts else self.scores(held_out)
+        return self.outputs(held_out)[0]
 
     def outputs(self, held_out, *, probabilities=False):
         """(decisions, probabilities or None) of a batch of held-out sets, by the rule of every training part."""
@@ -177,25 +178,25 @@ class Task:
 
         ``fit`` is anything that ``leave_out`` takes.
         """
-        nested = cut and self.readout.cuts
+        cut = cut and self.readout.cuts
         read = self.decide if cut else self.scores
-        decisions = ((numbers, read(held_out)) for numbers, held_out in leave_out(fit, sets, nested=nested))
-        return self._stacked(fit.rows, sets, decisions)
+        return self._stacked(fit.rows, sets, leave_out(fit, sets, nested=cut), read)
 
     def held_out_outputs(self, fit, sets):
         """(decisions, probabilities) of the same by the rule of each training part."""
-        batches = [
-            (numbers, *self.outputs(held_out, probabilities=True))
+        outputs = [
+            (numbers, self.outputs(held_out, probabilities=True))
             for numbers, held_out in leave_out(fit, sets, nested=True)
         ]
-        decisions = self._stacked(fit.rows, sets, ((numbers, decisions) for numbers, decisions, _ in batches))
-        return decisions, self._stacked(fit.rows, sets, ((numbers, shares) for numbers, _, shares in batches))
+        decisions, shares = (self._stacked(fit.rows, sets, outputs, itemgetter(place)) for place in (0, 1))
+        return decisions, shares
 
-    def _stacked(self, rows, sets, batches):
-        """Values of all batches, (numbers of sets, values), set by set; equal rows of a set have equal ones."""
+    def _stacked(self, rows, sets, batches, read):
+        """Values that ``read`` makes of all batches, set by set; equal rows of a set have equal ones."""
 
         def tied():
-            for numbers, values in batches:
+            for numbers, held_out in batches:
+                values = read(held_out)
                 if len(numbers) == 1:  # large sets: a product may round equal rows differently
                     values = self.problem.tie_equal_rows(rows[sets[numbers[0]]], values[0])[None]
                 yield numbers, values

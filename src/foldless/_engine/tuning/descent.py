@@ -106,11 +106,12 @@ class Objective:
         loss = 0.0
         by_alpha = []
         by_kernel = dict.fromkeys(self.space.names, 0.0)
-        for part, problem in self.selection.parts(alphas, kernel):
+        for selection, problem in self.selection.problems(alphas, kernel):
             if not gradient:
-                loss += float(part.judge(Solution.fit(problem, part.rows, part.Y)).sum())
+                loss += float(selection.judge(Solution.fit(problem, selection.rows, selection.Y)).sum())
                 continue
-            value, slopes = value_and_gradient(problem, part.rows, part.T, part.folds, partial(_summed, part))
+            losses = partial(_summed, selection)
+            value, slopes = value_and_gradient(problem, selection.rows, selection.T, selection.folds, losses)
             loss += value
             by_alpha.append(slopes.pop("alpha"))
             by_kernel = {name: by_kernel[name] + slopes[name] for name in by_kernel}

@@ -55,8 +55,7 @@ def growth(problem, few, many):
 
     Explicit features take the place of rows wherever they are fewer: time is then in proportion to the rows.
     """
-    features = problem.n_features(many)
-    features = many if features is None else features
+    features = problem.n_features if problem.through_features(many) else many
     return many / few * (min(many, features) / min(few, features)) ** (GROWTH - 1)
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foldless._engine.heldout.leave_out import loo_within
+from foldless._engine.heldout.plan import counts_of_splits
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.heldout.training_parts import TrainingParts
 from foldless._engine.precision import cost
@@ -78,7 +79,7 @@ def nested_cost(problem, n_alphas, outer, inner):
     n = len(problem.active)
     sizes = np.array([np.intersect1d(train, problem.active).size for train, _ in outer], float)
     alone = float(cost.paths_of_parts(sizes, n_alphas))
-    if problem.n_features(n) is not None:
+    if problem.through_features(n):
         return NestedCost(alone, False)
     shared = float(cost.from_one_P(n, sizes, n_alphas, inner_folds=inner[0] is not None))
     return NestedCost(min(shared, alone), shared < alone)
@@ -117,8 +118,7 @@ class CandidateOutputs:
 
 def heldout_of_candidate(task, problem, outer, selections, probabilities):
     """:class:`CandidateOutputs` of every outer split, for the candidate whose problem this is and its selections."""
-    parts = TrainingParts(problem, task.Y, nested=True)
-    parts.plan([len(train) for train, _ in outer])
+    parts = TrainingParts(problem, task.Y, nested=True).planned(counts_of_splits(outer, problem))
     for (train, test), selection in zip(outer, selections, strict=True):
         model = parts.part(train)
         rule = task.rule(model, probabilities=probabilities)

@@ -23,7 +23,7 @@ import numpy as np
 
 from foldless._engine.heldout.leave_out import OneHeldOut, held_out_fits, held_out_residuals
 from foldless._engine.heldout.part import TrainingPart
-from foldless._engine.heldout.sets import Sets
+from foldless._engine.heldout.sets import Sets, split_that_repeats_rows
 from foldless._engine.heldout.solution import Solution, loo_path
 from foldless._engine.precision.digits import few_digits
 from foldless._engine.readout.task import Task
@@ -110,7 +110,7 @@ class Selection:
         """The selection of one target alone, which no score of all of them judges."""
         return replace(self, T=self.T[:, [k]], W=self.W[:, [k]], scoring=None)
 
-    def parts(self, alphas, kernel):
+    def problems(self, alphas, kernel):
         """[(selection, problem)] of a setting: all targets by one P, or each by the P of its own alpha."""
         columns = [self] if len(alphas) == 1 else [self.column(k) for k in range(len(alphas))]
         problems = [self.task.problem.replace(kernel=kernel, alpha=float(alpha)) for alpha in alphas]
@@ -424,12 +424,13 @@ def folds_of(splits, rows, n):
     place = np.full(n, -1)
     place[rows] = np.arange(len(rows))
     folds, tests, end = [], [], 0
+    repeating = split_that_repeats_rows(splits)
+    if repeating is not None:
+        raise ValueError(
+            f"cv: the training part of split {repeating} repeats rows; give rows that count more a larger sample_weight"
+            " instead."
+        )
     for number, (train, test) in enumerate(splits):
-        if len(np.unique(train)) < len(train):
-            raise ValueError(
-                f"cv: the training part of split {number} repeats rows; give rows that count more a larger"
-                " sample_weight instead."
-            )
         inside = np.zeros(n, bool)
         inside[train] = True
         if inside[test].any():

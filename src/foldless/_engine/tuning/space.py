@@ -126,8 +126,7 @@ def default_grid(problem):
     if not (kernel_grid and kernel.differentiable):
         # Without a width to shrink, as for the linear kernel, eigenvalues go up to n times the diagonal, and far below
         # it where features differ in scale. All alphas cost one decomposition; a cheap one keeps fewer digits.
-        r = problem.n_features(n)
-        low = -8.0 if r is None or r < TALL else -4.0
+        low = -4.0 if problem.through_features(n) and problem.n_features >= TALL else -8.0
         high = float(np.log10(n))
         steps = 25
     return {"alpha": (alpha_unit(problem) * np.logspace(low, high, steps)).tolist(), **kernel_grid}
