@@ -115,6 +115,10 @@ class Kernel(Parametrised):
             return self
         return self.with_parts({name: part.standardized(center, spread) for name, part in parts.items()})
 
+    def of_unit_weight(self) -> tuple:
+        """(total, kernel): this kernel is ``total`` times one whose weights, if it is a sum, add up to 1."""
+        return 1.0, self
+
     # -- kernels made of this one ----------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> "Sum":
@@ -225,6 +229,10 @@ class Sum(Kernel):
 
     def _terms(self) -> list:
         return list(zip(self.weights, self.terms, strict=True))
+
+    def of_unit_weight(self) -> tuple:
+        total = sum(self.weights)
+        return total, self.changed(weights=tuple(weight / total for weight in self.weights))
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         K: Any = None

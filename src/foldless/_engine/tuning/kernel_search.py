@@ -15,7 +15,7 @@ therefore fixed, and kernels are not chosen but added, with weights a, b > 0.
     all rows              as in ``tuning.fidelity``: one to three settings
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import issparse
@@ -43,6 +43,8 @@ LEAST_SCALE = 1e-3  # of the root mean square of the scales; features below it a
 class KernelSearch(Fidelity):
     """The search of a sum of kernels, as a sequence of points; the last of them are those on all rows."""
 
+    scales: np.ndarray | None = None  # (d,), after a metric step
+
     def points(self):
         few, more, everything = self.parts
         gaussian = yield from self._best_of_grid(few, RBF("scale"))
@@ -62,18 +64,17 @@ class KernelSearch(Fidelity):
 
     def named(self, point):
         """A point as parameters of the estimator; weights of the kernels add up to 1, and alpha goes with them."""
-        kernel, alpha = point.kernel, float(point.alphas[0])
-        if isinstance(kernel, Sum):
-            total = sum(kernel.weights)
-            kernel = replace(kernel, weights=tuple(weight / total for weight in kernel.weights))
-            alpha /= total
-        return {**self.start.params, self.start.alpha: alpha, f"{self.start.prefix}kernel": kernel}
+        total, kernel = point.kernel.of_unit_weight()
+        return {
+            **self.start.params,
+            self.start.alpha: float(point.alphas[0]) / total,
+            self.start.prefix + "kernel": kernel,
+        }
 
     @property
     def feature_scales(self):
         """Scales (1, d) of the Laplacian kernel."""
-        kernel = None if self.chosen is None else self.chosen.kernel.terms[1]
-        return kernel.scales[None] if isinstance(kernel, Scaled) else None
+        return None if self.chosen is None or self.scales is None else self.scales[None]
 
     # -- kernels by themselves, on some hundred rows -------------------------------------------------------------------
 
@@ -93,9 +94,9 @@ class KernelSearch(Fidelity):
     def _metric_step(self, point, selection):
         """The best on few rows with the scales from the slopes of a point's models on the rows of a selection."""
         alpha, kernel = float(point.alphas[0]), point.kernel
-        scales = self._scales_of_slopes(selection, alpha, kernel)
-        width = kernel.kernel.gamma if isinstance(kernel, Scaled) else kernel.gamma
-        kernels = [Scaled(Laplacian(float(factor * width)), scales) for factor in NEAR_WIDTHS]
+        width = kernel.get_params()["gamma" if self.scales is None else "kernel__gamma"]
+        self.scales = self._scales_of_slopes(selection, alpha, kernel)
+        kernels = [Scaled(Laplacian(float(factor * width)), self.scales) for factor in NEAR_WIDTHS]
         return (yield from self._best_near(self.parts[0], kernels, alpha))
 
     def _scales_of_slopes(self, selection, alpha, kernel):
