@@ -24,13 +24,13 @@ from foldless._engine.heldout.slopes import mean_squared_slopes
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.linalg.random_state import check_random_state
 from foldless._engine.tuning.fidelity import Fidelity, _least
-from foldless._engine.tuning.space import default_grid
+from foldless._engine.tuning.space import default_grid, default_limits
 from foldless.kernels.base import Sum
 from foldless.kernels.columns import Scaled
 from foldless.kernels.formulas import RBF, Laplacian
 
 STEPS = 2
-SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # of the Gaussian kernel, tried on some hundred rows
+SHARES = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999)  # of the Gaussian kernel; smooth functions need nearly all of it
 NEAR_WIDTHS = np.array([0.5, 1.0, 2.0])  # factors of the width after a metric step
 NEAR_ALPHAS = np.logspace(-1.5, 1.5, 13)  # and of alpha
 SLOPES = 400  # rows whose slopes are averaged
@@ -88,7 +88,9 @@ class KernelSearch(Fidelity):
         """The best of some kernels, with alphas around this one."""
         points = []
         for kernel in kernels:
-            points += yield from self._whole_grid(selection, kernel, {"alpha": (alpha * NEAR_ALPHAS).tolist()})
+            limits = default_limits(self.task.problem.replace(kernel=kernel))["alpha"]
+            alphas = np.unique(np.clip(alpha * NEAR_ALPHAS, *limits))
+            points += yield from self._whole_grid(selection, kernel, {"alpha": alphas.tolist()})
         return _least(points)
 
     def _metric_step(self, point, selection):
