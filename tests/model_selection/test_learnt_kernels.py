@@ -14,6 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
+from foldless._sklearn import progress
+from foldless._sklearn.route import RefitWarning
 from foldless.kernels import RBF, Laplacian, Nystroem, Scaled, Sum
 from foldless.model_selection import Optimizer, cross_val_score, nested_cross_validate, permutation_test_score
 
@@ -158,7 +160,9 @@ def test_landmarks_of_a_learnt_kernel(searches):
     folds = KFold(5)
     scores = cross_val_score(model, X, y, cv=folds)
     fixed = clone(model).set_params(kernel=model.kernel_)
-    refits = [r2_score(y[test], clone(fixed).fit(X[train], y[train]).predict(X[test])) for train, test in folds.split(X)]
+    refits = [
+        r2_score(y[test], clone(fixed).fit(X[train], y[train]).predict(X[test])) for train, test in folds.split(X)
+    ]
     np.testing.assert_allclose(scores, refits, rtol=1e-6)
 
 
@@ -279,3 +283,25 @@ def test_weights_of_zero_leave_rows_out():
         weighted.fit(X, score, sample_weight=weights)
         without = FoldlessSearchCV(LSSVR("auto", standardize=False), random_state=0).fit(X[:60], score[:60])
     assert set(np.argsort(weighted.feature_scales_)[-2:]) == set(np.argsort(without.feature_scales_)[-2:])
+
+
+def test_permutation_tests_tell_that_kernels_are_relearnt():
+    X, y = exclusive_or(40, 3)
+    search = FoldlessSearchCV(LSSVC("auto"))
+    with pytest.warns(RefitWarning, match=r"learns its kernel from the labels.*kernel='rbf'"):
+        permutation_test_score(search, X, y, cv=KFold(2), n_permutations=1, random_state=0)
+
+
+@pytest.mark.parametrize("kernel", ["auto", "rbf"])
+def test_long_nested_searches_tell_their_time(kernel, monkeypatch):
+    monkeypatch.setattr(progress, "LONG_WITH_REMEDY", 0.0)
+    X, y = exclusive_or(40, 3)
+    search = FoldlessSearchCV(LSSVC(kernel), method="auto")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        nested_cross_validate(search, X, y, cv=KFold(3))
+    messages = [
+        str(warning.message) for warning in caught if "outer splits are expected to take about" in str(warning.message)
+    ]
+    assert len(messages) == (kernel == "auto")
+    assert all("kernel='rbf'" in message for message in messages)
