@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 import foldless._engine.permutation.strategies as strategies
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless._engine.permutation.labelings import ARRAYS, truth_of
+from foldless._sklearn import progress
 from foldless._sklearn.progress import Progress
 from foldless.model_selection import RefitWarning, _permutation, permutation_test_score
 from support.permutation import (
@@ -219,7 +220,7 @@ def test_class_weights_that_follow_the_labels_are_foretold_after_two_labelings(c
         return step(self, note, steps)
 
     monkeypatch.setattr(Progress, "step", counted)
-    monkeypatch.setattr(_permutation, "warn_caller", lambda message: told.append((message, list(done))))
+    monkeypatch.setattr(progress, "warn_caller", lambda message: told.append((message, list(done))))
     told: list = []
     permutation_test_score(model, X, CODES, cv=FOLDS, n_permutations=9)
     (message, before), *others = told
