@@ -36,13 +36,15 @@ class LSSVC(KernelClassifier):
     Parameters
     ----------
     kernel : str, callable or Kernel, default="rbf"
-        "linear", "poly", "rbf", "laplacian", "boolean", "cosine" or "precomputed"; a function that takes two matrices
-        and returns their Gram matrix; or an object such as ``kernels.RBF(0.1)``, or a sum of some, whose parameters are
-        set and searched as ``kernel__gamma`` (``gamma``, ``degree`` and ``coef0`` are then ignored). For many rows
-        ``kernels.Nystroem(RBF("scale"), n_landmarks=500)`` or ``kernels.RandomFeatures`` has explicit features in the
-        place of the kernel: time and memory grow with n_samples * n_landmarks.
+        "linear", "poly", "rbf", "laplacian", "boolean", "cosine" or "precomputed"; "auto" for the sum of a Gaussian and
+        a Laplacian kernel, whose weights, widths and scales of features a search learns; a function that takes two
+        matrices and returns their Gram matrix; or an object such as ``kernels.RBF(0.1)``, or a sum of some, whose
+        parameters are set and searched as ``kernel__gamma`` (``gamma``, ``degree`` and ``coef0`` are then ignored). For
+        many rows ``kernels.Nystroem(RBF("scale"), n_landmarks=500)`` or ``kernels.RandomFeatures`` has explicit
+        features in the place of the kernel: time and memory grow with n_samples * n_landmarks.
     gamma : float, array-like of shape (n_features,), "scale" or "auto", default="scale"
-        Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), "auto" 1 / n_features, resolved in
+        Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), for "laplacian" 1 / (n_features *
+        X.std()); "auto" 1 / n_features; resolved in
         ``fit`` and stored in ``kernel_``.
     degree : int, default=3; degree of "poly"
     coef0 : float, default=1.0; constant of "poly"

@@ -71,8 +71,9 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
 
     Every candidate is scored by its exact leave-one-out fits (or those of any splitter), without refits. Without
     ``param_grid`` a whole grid is evaluated on some hundred rows, a few settings on more of them, and one to three on
-    all rows. A grid takes one decomposition for each kernel setting. Continuous searches follow the exact gradient,
-    whose cost does not grow with the number of parameters: every feature can have its own scale.
+    all rows. With ``kernel="auto"`` of the estimator the search learns a kernel with a scale for each feature. A grid
+    takes one decomposition for each kernel setting. Continuous searches follow the exact gradient, whose cost does not
+    grow with the number of parameters: every feature can have its own scale.
 
     Parameters
     ----------
@@ -130,8 +131,10 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
     ----------
     best_params_ : dict; a list of dicts, one for each class, where ``share`` is not "all"
     best_score_ : float, the score of the best setting: by ``scoring``, or accuracy or R2. It is too good an estimate of
-        performance, since the setting was chosen by it. If ``share`` is not "all", the score of the classifier put
-        together from the best settings. nan with ``threshold="loo"`` and ``cv=None``, where every row has its own cut.
+        performance, since the setting was chosen by it, and with ``kernel="auto"`` the scales of the features have seen
+        every label (on 28 data sets its error was 0.9 points below that of new rows). If ``share`` is not "all", the
+        score of the classifier put together from the best settings. nan with ``threshold="loo"`` and ``cv=None``, where
+        every row has its own cut.
     best_criterion_, best_criterion_se_ : float, the criterion of the best setting, a loss without the prior; and its
         standard error if it is a mean over rows (rows taken as independent), else nan
     best_estimator_ : the estimator refitted on all rows; an ``OneAgainstAllClassifier`` where ``share`` is not "all"
@@ -153,7 +156,8 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
     landmark_path_ : list of dicts with the numbers of landmarks that were tried, "n_landmarks", their "criterion" and
         "seconds"; only where the search finds the number, which is ``best_params_["kernel__n_landmarks"]`` or that of
         ``best_params_["kernel"]``
-    feature_scales_ : ndarray of shape (n_features,) or (n_classes, n_features), with a gamma for each feature only
+    feature_scales_ : ndarray of shape (n_features,) or (n_classes, n_features), with a gamma for each feature, and with
+        ``kernel="auto"``: those of its Laplacian kernel, of mean square 1
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
