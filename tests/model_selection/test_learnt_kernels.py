@@ -9,15 +9,21 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless._sklearn import progress
+from foldless._sklearn import landmarks, progress
 from foldless._sklearn.route import RefitWarning
 from foldless.kernels import RBF, Laplacian, Nystroem, Scaled, Sum
-from foldless.model_selection import Optimizer, cross_val_score, nested_cross_validate, permutation_test_score
+from foldless.model_selection import (
+    Optimizer,
+    _search_runs,
+    cross_val_score,
+    nested_cross_validate,
+    permutation_test_score,
+)
 
 
 def exclusive_or(n, n_features=20, seed=0):
@@ -305,3 +311,60 @@ def test_long_nested_searches_tell_their_time(kernel, monkeypatch):
     ]
     assert len(messages) == (kernel == "auto")
     assert all("kernel='rbf'" in message for message in messages)
+
+
+LANDMARKS = {"a number to find": "auto", "a given number": 60}
+
+
+@pytest.mark.parametrize("behind_steps", [False, True], ids=["", "pipeline"])
+@pytest.mark.parametrize("count", LANDMARKS.values(), ids=list(LANDMARKS))
+def test_landmarks_approximate_the_kernel_that_is_learnt_on_some_of_the_rows(count, behind_steps, monkeypatch):
+    monkeypatch.setattr(_search_runs, "LEARNT_ON", 120)
+    monkeypatch.setattr(_search_runs, "FIRST_OF_LEARNT", 30)
+    X, y = exclusive_or(400, 5)
+    estimator, prefix = LSSVC(Nystroem("auto", count)), ""
+    if behind_steps:
+        estimator, prefix = make_pipeline(StandardScaler(), estimator), "lssvc__"
+    search = learnt(estimator, X, y)
+    kernel = search.best_params_[prefix + "kernel"]
+    assert isinstance(kernel, Nystroem)
+    assert kernel.n_landmarks in [step["n_landmarks"] for step in search.landmark_path_]
+    assert search.landmark_path_[0]["n_landmarks"] == (30 if count == "auto" else 60)
+    assert set(np.argsort(search.feature_scales_)[-2:]) == {1, 2}
+    np.testing.assert_array_equal(kernel.kernel.terms[1].scales, search.feature_scales_)
+    model = clone(search.estimator).set_params(**search.best_params_).fit(X, y)
+    np.testing.assert_allclose(search.decision_function(X), model.decision_function(X))
+    assert search.score(*exclusive_or(400, 5, seed=1)) > 0.8
+
+
+def test_many_rows_take_landmarks_of_the_learnt_kernel(monkeypatch):
+    monkeypatch.setattr(landmarks, "MOST_SEARCHED", 200)
+    monkeypatch.setattr(_search_runs, "LEARNT_ON", 120)
+    X, y = exclusive_or(300, 5)
+    with pytest.warns(UserWarning, match=r"exact search of more than 200.*Nystroem.*auto"):
+        search = FoldlessSearchCV(LSSVC("auto")).fit(X, y)
+    assert isinstance(search.best_params_["kernel"], Nystroem)
+    assert isinstance(search.best_params_["kernel"].kernel, Sum)
+
+
+def test_sparse_rows_and_folds_of_groups_take_landmarks(monkeypatch):
+    monkeypatch.setattr(_search_runs, "LEARNT_ON", 120)
+    X, y = exclusive_or(300, 5)
+    X[np.abs(X) < 0.3] = 0.0
+    groups = np.repeat(np.arange(60), 5)
+    search = FoldlessSearchCV(LSSVC(Nystroem("auto", 50)), cv=GroupKFold(4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search.fit(sp.csr_array(X), y, groups=groups)
+    assert isinstance(search.best_params_["kernel"].kernel.terms[1], Laplacian)
+    assert not hasattr(search, "feature_scales_")
+
+
+def test_a_time_limit_covers_the_learning_of_the_kernel():
+    X, y = exclusive_or(900, 5)
+    search = FoldlessSearchCV(LSSVC(Nystroem("auto", "auto")), time_limit=1e-3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search.fit(X, y)
+    assert len(search.landmark_path_) == 1
+    assert search.score(X, y) > 0.5

@@ -383,7 +383,8 @@ def _check_bounded_names(bounds, starts, step_prefix):
 def learns_kernel(search):
     """Whether a search learns the sum of kernels that ``kernel="auto"`` stands for."""
     kernel = getattr(split_steps(search.estimator).last, "kernel", None)
-    return is_automatic(kernel) and search.param_grid is None
+    exact = getattr(kernel, "kernel", kernel)  # of landmarks: the kernel that they approximate
+    return is_automatic(exact) and search.param_grid is None
 
 
 def has_grid(search):

@@ -21,25 +21,21 @@ from foldless._engine.tuning.criteria import Criterion
 from foldless._engine.tuning.spec import Optimizer
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS
 from foldless._sklearn.candidates import SearchData, chosen_setting
-from foldless._sklearn.confounded import columns_alone
 from foldless._sklearn.landmarks import landmarks_to_find
 from foldless._sklearn.pipelines import Search, input_tags, split_steps
 from foldless._sklearn.scorers import stored_with_confounds
-from foldless._sklearn.splits import check_confounds_determined, draw_splits
-from foldless._sklearn.steps import StepsLike, parts_of
-from foldless._sklearn.weights import with_row_weights
+from foldless._sklearn.steps import StepsLike
 from foldless.estimators.checks import rows_and_labels
 from foldless.estimators.missing import available_where, explain_unknown_arguments
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, without_none
 from foldless.estimators.versions import Versioned
 from foldless.model_selection._search_outcome import held_out_sigmoid, settings_card
-from foldless.model_selection._search_runs import fit_with_landmarks, run_search, warn_of_end
+from foldless.model_selection._search_runs import fit_with_landmarks, prepared, run_search, warn_of_end
 from foldless.model_selection._search_spec import (
     check_search_with_confounds,
     checked_rows,
     search_spec,
     warn_of_unused_groups,
-    with_scores,
 )
 from foldless.model_selection._types import CVLike, ScoringLike
 from foldless.results import frame
@@ -260,11 +256,7 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
         with all_or_nothing(self) as search:
             for name in [name for name in vars(search) if name.endswith("_") or name == "_sigmoid"]:
                 delattr(search, name)
-            splits = draw_splits(search.cv, search.estimator, data.X, data.y, groups)
-            if data.confounds is not None:
-                check_confounds_determined(columns_alone(search, data.confounds), splits or ())
-            spec = with_row_weights(with_scores(spec, search, data.y), search, data.y, data.sample_weight)
-            data = data.with_parts(parts_of(search, splits, len(data.y)))
+            spec, data, splits = prepared(search, spec, data, groups)
             outcome = run_search(spec, search, data, splits)
             vars(search).update(outcome.attributes(spec, search.estimator, data, splits))
             warn_of_end(search, outcome)

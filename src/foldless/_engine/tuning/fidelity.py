@@ -98,13 +98,14 @@ class Fidelity:
     on_all: float = 0.0  # of these, for one evaluation of all rows
     chosen: Point | None = None  # where features have scales of their own
     short_of_time: bool = False  # whether it ended before its end
+    most_rows: int | None = None  # that the last part has; None: all
 
     def __post_init__(self):
         self.task = self.start.task
-        n, classes = len(self.task.problem.active), self.task.n_classes or 1
+        order = order_of_rows(self.task, self.splits, self.spec.random_state)[: self.most_rows]
+        n, classes = len(order), self.task.n_classes or 1
         first = min(n, MOST_AT_FIRST, max(FEW, PER_CLASS * classes))
         second = n if n <= max(AT_ONCE, 2 * first) else min(MOST_IN_PART, max(2 * first, n // 5))
-        order = order_of_rows(self.task, self.splits, self.spec.random_state)
         everything = self._selection(self.spec, np.sort(order))
         self.parts = [
             everything if size == n else self._part(everything, np.sort(order[:size])) for size in (first, second, n)
