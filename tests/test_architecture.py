@@ -18,12 +18,17 @@ from foldless.model_selection import permutation_test_score
 HERE = Path(__file__)
 ROOT = HERE.parents[1]
 SOURCE = ROOT / "src" / "foldless"
-PAGES = ("docs/architecture.md", "docs/notation.md", "CONTRIBUTING.md")
+PAGES = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 FOLDERS = (SOURCE, SOURCE / "_engine", ROOT, ROOT / "tests")  # that paths on the pages begin in
 
 FENCE = re.compile(r"```.*?```", flags=re.S)
-PATH = re.compile(r"[\w.-]+(/[\w.-]+)*(/|\.(py|md|toml|json))")
+PATH = re.compile(r"[\w.-]+(/[\w.-]+)*(/|\.(py|md|toml))")
 DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+LIBRARIES = {"mne", "np", "pickle", "scipy", "sklearn"}
+OTHER_NAMES = {  # of libraries and data, and the end of names
+    *("HistGradientBoostingClassifier", "LogisticRegressionCV", "NuSVC", "OneClassSVM", "SlidingEstimator"),
+    *("cho_factor", "kddcup99", "QUIET", "_fwe"),
+}
 LINE_OF_CALL = re.compile(r"(?P<indent> *)(?P<function>[\w.]+)  +(?P<path>[\w/]+\.py)(  +\S.*)?")
 
 
@@ -84,26 +89,33 @@ def members():
 @cache
 def all_names():
     """Names of modules, all that they set, public names, and every word of the tests."""
-    names = {part for name in modules() for part in name.split(".")}
-    words = {word for path in (ROOT / "tests").rglob("*.py") if path != HERE for word in path_words(path)}
+    names = {"foldless", *OTHER_NAMES, *(part for name in modules() for part in name.split("."))}
+    words = {word for path in (ROOT / "tests").rglob("*.py") for word in words_of(path)}
     return names.union(words, *map(names_in, modules().values()), foldless.__all__)
 
 
-def path_words(path):
-    return re.findall(r"[A-Za-z_]\w*", path.read_text())
+def words_of(path):
+    """The name of a file of tests, and unless it is this one all words in it."""
+    return [path.stem, *(re.findall(r"[A-Za-z_]\w*", path.read_text()) if path != HERE else [])]
 
 
 def is_name(dotted):
-    """Whether a dotted name is one of a module, of what a module holds, of a class or of what a class holds."""
+    """Whether a dotted name is one of a module, of what it holds, of a class or of what it holds; or of a library.
+
+    Of a variable, as in ``result.pvalue``, the attributes must be known.
+    """
     parts = dotted.removeprefix("foldless.").removeprefix("_engine.").split(".")
+    if parts[0] in LIBRARIES:
+        return True
     for length in range(len(parts), 0, -1):
         if ".".join(parts[:length]) in modules():
             inside = parts[length:]
             known = names_in(modules()[".".join(parts[:length])]) if inside else set()
             return not inside or (inside[0] in known and (len(inside) == 1 or is_name(".".join(inside))))
-    if len(parts) == 1:
-        return parts[0] in all_names()
-    return len(parts) == 2 and parts[1] in members().get(parts[0], ())
+    if parts[0] in members() and len(parts) > 1:
+        return len(parts) == 2 and parts[1] in members()[parts[0]]
+    is_variable = len(parts) > 1 and parts[0].islower()
+    return set(parts[is_variable:]) <= all_names()
 
 
 def unknown_names(text):
