@@ -19,7 +19,7 @@ from foldless._sklearn.route import RefitWarning
 from foldless.kernels import RBF, Laplacian, Nystroem, Scaled, Sum
 from foldless.model_selection import (
     Optimizer,
-    _search_runs,
+    _landmark_search,
     cross_val_score,
     nested_cross_validate,
     permutation_test_score,
@@ -319,8 +319,8 @@ LANDMARKS = {"a number to find": "auto", "a given number": 60}
 @pytest.mark.parametrize("behind_steps", [False, True], ids=["", "pipeline"])
 @pytest.mark.parametrize("count", LANDMARKS.values(), ids=list(LANDMARKS))
 def test_landmarks_approximate_the_kernel_that_is_learnt_on_some_of_the_rows(count, behind_steps, monkeypatch):
-    monkeypatch.setattr(_search_runs, "LEARNT_ON", 120)
-    monkeypatch.setattr(_search_runs, "FIRST_OF_LEARNT", 30)
+    monkeypatch.setattr(_landmark_search, "LEARNT_ON", 120)
+    monkeypatch.setattr(_landmark_search, "FIRST_OF_LEARNT", 30)
     X, y = exclusive_or(400, 5)
     estimator, prefix = LSSVC(Nystroem("auto", count)), ""
     if behind_steps:
@@ -339,7 +339,7 @@ def test_landmarks_approximate_the_kernel_that_is_learnt_on_some_of_the_rows(cou
 
 def test_many_rows_take_landmarks_of_the_learnt_kernel(monkeypatch):
     monkeypatch.setattr(landmarks, "MOST_SEARCHED", 200)
-    monkeypatch.setattr(_search_runs, "LEARNT_ON", 120)
+    monkeypatch.setattr(_landmark_search, "LEARNT_ON", 120)
     X, y = exclusive_or(300, 5)
     with pytest.warns(UserWarning, match=r"exact search of more than 200.*Nystroem.*auto"):
         search = FoldlessSearchCV(LSSVC("auto")).fit(X, y)
@@ -348,7 +348,7 @@ def test_many_rows_take_landmarks_of_the_learnt_kernel(monkeypatch):
 
 
 def test_sparse_rows_and_folds_of_groups_take_landmarks(monkeypatch):
-    monkeypatch.setattr(_search_runs, "LEARNT_ON", 120)
+    monkeypatch.setattr(_landmark_search, "LEARNT_ON", 120)
     X, y = exclusive_or(300, 5)
     X[np.abs(X) < 0.3] = 0.0
     groups = np.repeat(np.arange(60), 5)

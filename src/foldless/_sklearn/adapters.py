@@ -41,6 +41,7 @@ from foldless.estimators.lssvm import LSSVC, LSSVR
 from foldless.estimators.meta import OneAgainstAllClassifier, SlidingWindow
 from foldless.kernels import Custom, Linear, Precomputed, check_symmetric, resolve
 from foldless.kernels.base import Kernel, canonical
+from foldless.kernels.registry import is_automatic
 
 POSITIVE = ("poly", "polynomial", "rbf", "laplacian", "cosine", "chi2")  # of scikit-learn's kernels by name
 
@@ -213,6 +214,13 @@ def grid_names(search, name):
     """Whether candidates of a search differ in a parameter of the estimator, or of the last step of a pipeline."""
     grids = [search.param_grid] if isinstance(search.param_grid, Mapping) else search.param_grid or []
     return any(split_steps(search.estimator).prefix + name in grid for grid in grids)
+
+
+def learns_kernel(search):
+    """Whether a search learns the sum of kernels that ``kernel="auto"`` stands for."""
+    kernel = getattr(split_steps(search.estimator).last, "kernel", None)
+    exact = getattr(kernel, "kernel", kernel)  # of landmarks: the kernel that they approximate
+    return is_automatic(exact) and search.param_grid is None
 
 
 def check_probabilities(scoring, estimator):

@@ -26,6 +26,7 @@ from foldless._sklearn.adapters import (
     TASKS,
     build_task,
     freeze_class_weights,
+    learns_kernel,
 )
 from foldless._sklearn.pipelines import split_steps, with_fitted_steps, with_last
 from foldless._sklearn.route import require_closed_form
@@ -378,13 +379,6 @@ def _check_bounded_names(bounds, starts, step_prefix):
 
 
 # -- by fidelity -------------------------------------------------------------------------------------------------------
-
-
-def learns_kernel(search):
-    """Whether a search learns the sum of kernels that ``kernel="auto"`` stands for."""
-    kernel = getattr(split_steps(search.estimator).last, "kernel", None)
-    exact = getattr(kernel, "kernel", kernel)  # of landmarks: the kernel that they approximate
-    return is_automatic(exact) and search.param_grid is None
 
 
 def has_grid(search):

@@ -7,7 +7,7 @@
                                                 if neither a grid, a method nor a time limit is given
 
 A kernel that is linear or precomputed stays as it is, and a grid that names numbers of landmarks is looked at as it is.
-A fit never takes landmarks by itself. How the number is found: ``model_selection._search_runs``.
+A fit never takes landmarks by itself. How the number is found: ``model_selection._landmark_search``.
 """
 
 from collections.abc import Mapping
@@ -20,8 +20,7 @@ from sklearn.utils.validation import _num_samples
 
 from foldless._engine.linalg.memory import GIB, available_memory
 from foldless._engine.tuning.spec import optimizer_of
-from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, grid_names
-from foldless._sklearn.candidates import learns_kernel
+from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, grid_names, learns_kernel
 from foldless._sklearn.pipelines import split_steps
 from foldless.kernels.approximations import Nystroem
 from foldless.kernels.registry import build, is_automatic, is_object

@@ -20,8 +20,8 @@ from foldless._engine.permutation.strategies import Batched, BatchedGrid, OneByO
 from foldless._engine.permutation.tally import DecisionScore
 from foldless._engine.tuning.grid import nested_cost
 from foldless._sklearn import adapters
-from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, TASKS
-from foldless._sklearn.candidates import SearchData, has_grid, learns_kernel, settings
+from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, TASKS, learns_kernel
+from foldless._sklearn.candidates import SearchData, has_grid, settings
 from foldless._sklearn.closed_form import ClosedFormRun
 from foldless._sklearn.landmarks import landmarks_to_find
 from foldless._sklearn.nested_data import NestedData

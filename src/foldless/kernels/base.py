@@ -20,7 +20,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from foldless._engine.linalg import outer_square, product
 from foldless._engine.linalg.types import Matrix
-from foldless.kernels.parameters import Parametrised, Weights, check_decorated
+from foldless.kernels.parameters import Parametrised, Weights, Width, check_decorated
 
 MANY_ROWS = 8192  # from which on a Gram matrix is evaluated
 BLOCK = 1024  # rows at a time
@@ -114,6 +114,13 @@ class Kernel(Parametrised):
         if not parts:
             return self
         return self.with_parts({name: part.standardized(center, spread) for name, part in parts.items()})
+
+    def narrower(self, factor: float) -> "Kernel":
+        """The kernel of the rows times ``factor``: all its widths are divided by that."""
+        widths = {name: kind for name, kind in self.kinds.items() if isinstance(kind, Width)}
+        values = self.get_params()
+        powers = {name: 1 if kind.absolute else 2 for name, kind in widths.items()}
+        return self.changed(**{name: factor ** powers[name] * values[name] for name in widths})
 
     def of_unit_weight(self) -> tuple:
         """(total, kernel): this kernel is ``total`` times one whose weights, if it is a sum, add up to 1."""

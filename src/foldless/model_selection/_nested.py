@@ -30,12 +30,11 @@ from foldless._engine.tuning.grid import (
     outer_loss,
 )
 from foldless._engine.tuning.spec import SearchSpec
-from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, check_probabilities
+from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, check_probabilities, learns_kernel
 from foldless._sklearn.candidates import (
     SearchData,
     by_grid,
     heldout_scores,
-    learns_kernel,
     settings,
     targets_of,
     with_params,
@@ -423,13 +422,12 @@ def nested_loop(nested, outer):
     """(results of the outer splits, route) of any search, fitted on every training part."""
     jobs = (delayed(_one_split)(nested, train, test) for train, test in outer)
     progress = Progress(len(outer), "outer splits", nested.verbose)
-    if not learns_kernel(nested.data.search):
-        return run_with_progress(jobs, nested.n_jobs, progress), Route(
-            REFIT, "every training part is searched by itself"
-        )
-    remedy = "Quicker are n_jobs=, fewer outer splits, and kernel='rbf', which has no scales to learn."
+    reason, remedy = "every training part is searched by itself", ""
+    if learns_kernel(nested.data.search):
+        reason = f"{reason}, and learns a kernel of its own"
+        remedy = "Quicker are n_jobs=, fewer outer splits, and kernel='rbf', which has no scales to learn."
     results = run_with_progress(jobs, nested.n_jobs, progress, remedy=remedy)
-    return results, Route(REFIT, "every training part is searched by itself, and learns a kernel of its own")
+    return results, Route(REFIT, reason)
 
 
 def _one_split(nested, train, test):

@@ -29,8 +29,9 @@ from foldless.estimators.checks import rows_and_labels
 from foldless.estimators.missing import available_where, explain_unknown_arguments
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, without_none
 from foldless.estimators.versions import Versioned
+from foldless.model_selection._landmark_search import fit_with_landmarks
 from foldless.model_selection._search_outcome import held_out_sigmoid, settings_card
-from foldless.model_selection._search_runs import fit_with_landmarks, prepared, run_search, warn_of_end
+from foldless.model_selection._search_runs import prepared, run_search, warn_of_end
 from foldless.model_selection._search_spec import (
     check_search_with_confounds,
     checked_rows,

@@ -15,8 +15,8 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, column_
 from foldless._engine.tuning import criteria
 from foldless._engine.tuning.descent import PRIORS
 from foldless._engine.tuning.spec import SearchSpec, optimizer_of, scales_features
-from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, grid_names
-from foldless._sklearn.candidates import check_known, has_grid, learns_kernel
+from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, grid_names, learns_kernel
+from foldless._sklearn.candidates import check_known, has_grid
 from foldless._sklearn.pipelines import split_steps
 from foldless._sklearn.scorer_checks import check_scorers
 from foldless._sklearn.scorers import search_scores

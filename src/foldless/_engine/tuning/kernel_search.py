@@ -39,16 +39,6 @@ DIFFERENCES = 1e9  # of features of rows that slopes take at the most, beyond th
 LEAST_SCALE = 1e-3  # of the root mean square of the scales; features below it are left out
 
 
-def narrower(kernel, factor):
-    """A learnt kernel, or one of its terms, at distances that are so many times as large."""
-    if isinstance(kernel, Sum):
-        return kernel.changed(terms=tuple(narrower(term, factor) for term in kernel.terms))
-    if isinstance(kernel, Scaled):
-        return kernel.changed(kernel=narrower(kernel.kernel, factor))
-    power = 2 if isinstance(kernel, RBF) else 1
-    return kernel.changed(gamma=factor**power * kernel.gamma)
-
-
 @dataclass
 class KernelSearch(Fidelity):
     """The search of a sum of kernels, as a sequence of points; the last of them are those on all rows."""
