@@ -1,151 +1,387 @@
-"""FoldlessSearchCV(LSSVC(standardize=True)) beside other classifiers on many sets: test errors and times.
+"""Searches of foldless beside the models that could take their place: test errors, log-losses and times.
 
-    foldless                the search as it comes
-    SVC grid                GridSearchCV(SVC(), cv=5, n_jobs=-1), four C times four gamma
-    boosting                HistGradientBoostingClassifier as it comes: it is not tuned
-    logistic                LogisticRegressionCV, ten C, cv=5, n_jobs=-1
-    ridge                   RidgeClassifierCV, thirteen alphas, leave-one-out
+Tables (each with ``methods.py``'s models of its kind):
 
-on random partitions (published ones where there are some), two thirds of the rows for training, at most 2000 (gina:
-1000), the others for testing, at most 2000. Features are standardised on the training part, for all of them. Seconds
-are those of ``fit`` with all cores, after a first small fit that is not counted; data sets are met in turn by all.
+    (default)       28 sets, two thirds of the rows for training, at most 2000 (gina: 1000); published partitions first
+    --large         four larger sets with ``--rows`` training rows
+    --regression    diabetes, and Friedman's three functions with 150 to 1500 training rows and two levels of noise
+
+Features (and targets of regressions) are standardised on the training part. Every fit has a process of its own and
+``--threads`` threads; it is stopped after ``--timeout`` seconds and then called unfinished. Seconds are those of
+``fit``, imports excluded. Log-losses are in nats a row, of probabilities of at least 1e-6. Optional packages are named
+in ``methods.py``: a model whose package is missing is left out, and the result says so.
+
+``--keep FILE`` appends each result to a file of JSON lines, and takes from it what it has: an interrupted run goes on,
+and models or splits can be added later (``--methods NAME ...``). ``--budget SECONDS`` starts no fit after that time;
+``--budget 0`` only makes the tables. Differences are to "foldless auto", on the same splits: *se* is over the sets, and
+*clearly* means two standard errors over the splits of a set (of three splits, equal models differ so in one set of
+five). Mean errors, ranks and wins are of the models that finished all splits of all sets; the others have a table of
+their own, on the splits that they finished.
 
 ``--data DIR`` is a folder with the files that ``sets.py`` names; without it, sets that come with scikit-learn are used.
-``--plot FILE`` draws the errors by set, and the mean error against the time (matplotlib). Errors are in per cent; a win
-is the least mean error on a set, shared ones count for each.
+``--plot FILE`` draws the differences by set, and the times (matplotlib).
 
-    python benchmarks/peers.py --data DIR [--splits 10] [--only NAME ...] [--plot FILE] [--fast]
+    python benchmarks/peers.py --data DIR [--splits 3] [--keep FILE] [--methods NAME ...] [--only SET ...] [--fast]
 """
 
+import contextlib
+import json
+import multiprocessing
+import os
 import sys
+import time
 import warnings
+from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.datasets import load_iris
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegressionCV, RidgeClassifierCV
-from sklearn.model_selection import GridSearchCV
-from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
 
-from common import markdown, parser, report, svc_grid, timed
-from criterion import compared
-from foldless import LSSVC, FoldlessSearchCV
-from sets import IDA, SKLEARN, UCI, WCCI, partitions, parts, rows_of
+from common import markdown, parser, report, timed
+from methods import CLASSIFIERS, REGRESSORS
+from sets import IDA, LARGE, REGRESSION, SKLEARN, UCI, WCCI, partitions, parts, regression_parts, rows_of
 
+TASKS = {"classification": CLASSIFIERS, "regression": REGRESSORS}
+BASE = "foldless auto"
+FAST_METHODS = ("foldless auto", "foldless rbf", "HistGB", "extra trees", "ridge")
 MOST_TRAIN = {"wcci2006/gina": 1000}
-METHODS = {
-    "foldless": lambda X: FoldlessSearchCV(LSSVC(standardize=True)),
-    "SVC grid": lambda X: GridSearchCV(SVC(), svc_grid(X), cv=5, n_jobs=-1),
-    "boosting": lambda X: HistGradientBoostingClassifier(random_state=0),
-    "logistic": lambda X: LogisticRegressionCV(Cs=10, cv=5, max_iter=1000, n_jobs=-1),
-    "ridge": lambda X: RidgeClassifierCV(np.logspace(-3, 3, 13)),
-}
+
+# -- one fit -----------------------------------------------------------------------------------------------------------
 
 
-def measured(X, y, X_test, y_test):
-    """{method: (test error in per cent, seconds of fit)} of one partition."""
-    found = {}
-    for name, make in METHODS.items():
-        model, seconds = timed(lambda make=make: make(X).fit(X, y))
-        found[name] = (100 * float(np.mean(model.predict(X_test) != y_test)), seconds)
-    return found
+def evaluate(task, name, split, threads):
+    """Loss and seconds of a model on the parts (X, y, X_test, y_test) of one split.
+
+    The loss is the error, or one minus R2, in per cent.
+    """
+    X, y, X_test, y_test = split
+    if task == "classification":
+        classes, y = np.unique(y, return_inverse=True)
+        places = np.searchsorted(classes, y_test).clip(max=len(classes) - 1)
+        y_test = np.where(classes[places] == y_test, places, -1)  # -1: a class without training rows
+    with threadpool_limits(threads), warnings.catch_warnings(), open(os.devnull, "w") as sink:
+        warnings.simplefilter("ignore")
+        with contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
+            model = TASKS[task][name].make(X, threads)
+            _, seconds = timed(lambda: model.fit(X, y))
+            predictions = np.ravel(model.predict(X_test))
+            probabilities = model.predict_proba(X_test) if hasattr(model, "predict_proba") else None
+    if task == "regression":
+        return {"loss": 100 * np.mean((y_test - predictions) ** 2) / np.var(y_test), "seconds": seconds}
+    result = {"loss": 100 * np.mean(predictions != y_test), "seconds": seconds}
+    if probabilities is not None:
+        true = np.where(y_test < 0, 0.0, probabilities[np.arange(len(y_test)), y_test])
+        result["log_loss"] = -np.mean(np.log(np.maximum(true, 1e-6)))
+    return result
 
 
-def of_set(options, name):
-    """Errors and seconds (splits, methods, 2) of a set."""
+def _send(connection, *arguments):
+    try:
+        result = {"status": "ok"} | {key: float(value) for key, value in evaluate(*arguments).items()}
+    except Exception as error:
+        result = {"status": f"failed: {type(error).__name__}: {error}"[:300]}
+    connection.send(result)
+
+
+def evaluated(timeout, *arguments):
+    """The result of ``evaluate`` in a process of its own, which is killed after ``timeout`` seconds."""
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else None)
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_send, args=(sender, *arguments), daemon=True)
+    process.start()
+    sender.close()
+    try:
+        result = receiver.recv() if receiver.poll(timeout) else {"status": "unfinished"}
+    except EOFError:
+        result = {"status": "failed: the process died"}
+    process.kill()
+    process.join()
+    return result
+
+
+# -- all fits ----------------------------------------------------------------------------------------------------------
+
+
+def split_parts(options, name):
+    """Parts (X, y, X_test, y_test) of the splits of a set, made one at a time."""
+    if options.regression:
+        yield from (lambda k=k: regression_parts(name, k) for k in range(options.splits))
+        return
     X, y, realisations = rows_of(options.data, name)
-    drawn = partitions(y, realisations, options.splits, MOST_TRAIN.get(name, 2000))
-    found = [measured(*parts(X, y, train, test)) for train, test in drawn]
-    return np.array([list(each.values()) for each in found])
+    for train, test in partitions(y, realisations, options.splits, most_rows(options, name)):
+        yield lambda train=train, test=test: parts(X, y, train, test)
 
 
-def over_sets(tables):
-    """One line a method: mean error and rank, sets won, paired differences to foldless, seconds in all."""
-    errors = np.array([table[:, :, 0].mean(0) for table in tables])
-    ranks = np.array([rankdata(each.round(9)) for each in errors])
-    _, change, spread = (np.array(each) for each in zip(*(compared(t[:, :, 0]) for t in tables), strict=True))
-    ahead = np.where(np.abs(change) > 2 * spread, np.sign(change), 0)
-    return [
-        {
-            "method": name,
-            "error": float(errors[:, k].mean()),
-            "rank": float(ranks[:, k].mean()),
-            "wins": int(np.sum(errors[:, k] <= errors.min(1) + 1e-9)),
-            "above foldless": float(change[:, k].mean()),
-            "se": float(np.sqrt(np.square(spread[:, k]).sum()) / len(spread)),
-            "sets above": int(np.sum(change[:, k] > 1e-9)),
-            "sets below": int(np.sum(change[:, k] < -1e-9)),
-            "clearly above": int(np.sum(ahead[:, k] > 0)),
-            "clearly below": int(np.sum(ahead[:, k] < 0)),
-            "seconds": float(sum(table[:, k, 1].sum() for table in tables)),
+def most_rows(options, name):
+    """The largest number of training rows, which tells the results of tables apart; None for regressions."""
+    if options.regression:
+        return None
+    return options.rows if options.large else MOST_TRAIN.get(name, 2000)
+
+
+def read(path):
+    """Results that a file of JSON lines keeps; the last one of a fit counts. A line that was cut short is left out."""
+    results = {}
+    for line in path.read_text().splitlines() if path and path.exists() else ():
+        with contextlib.suppress(json.JSONDecodeError):
+            result = json.loads(line)
+            results[result["set"], result["most_rows"], result["split"], result["method"]] = result
+    return results
+
+
+def run(options, task, names, chosen):
+    """{(set, split, method): result}: those of the file, and those of the fits that it lacks."""
+    kept, results, start = read(options.keep), {}, time.monotonic()
+    for package in {package for method in chosen for package in TASKS[task][method].packages}:
+        import_module(package)  # once, before processes are forked
+    for name in names:
+        for split, make_parts in enumerate(split_parts(options, name)):
+            data = None
+            for method in chosen:
+                key = (name, most_rows(options, name), split, method)
+                if key not in kept and (options.budget is None or time.monotonic() - start < options.budget):
+                    data = make_parts() if data is None else data
+                    kept[key] = _fit(options, task, key, data)
+                if key in kept:
+                    results[name, split, method] = kept[key]
+        print(f"{name}: {time.monotonic() - start:.0f} s so far", file=sys.stderr, flush=True)
+    return results
+
+
+def _fit(options, task, key, data):
+    result = evaluated(options.timeout, task, key[-1], data, options.threads)
+    used = {package: version(package) for package in TASKS[task][key[-1]].packages}
+    result = dict(zip(("set", "most_rows", "split", "method"), key, strict=True)) | result
+    result |= {"n_train": len(data[0]), "n_features": data[0].shape[1], "threads": options.threads, **used}
+    if options.keep:
+        with options.keep.open("a") as file:
+            file.write(json.dumps(result) + "\n")
+    return result
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def array_of(results, names, n_splits, chosen, field):
+    """Array (sets, splits, methods) of a field of the results; nan where a fit has none."""
+    cells = [
+        [[results.get((name, split, method), {}).get(field, np.nan) for method in chosen] for split in range(n_splits)]
+        for name in names
+    ]
+    return np.array(cells, float)
+
+
+def differences(losses, base):
+    """Mean and standard error over the splits of each set, of each method's loss beyond the base's: (sets, methods).
+
+    Splits that either lacks are left out; of fewer than two splits the standard error is nan.
+    """
+    change = losses - losses[:, :, [base]]
+    n = np.isfinite(change).sum(1)
+    mean = np.nansum(change, 1) / np.where(n, n, np.nan)
+    variance = np.nansum((change - mean[:, None]) ** 2, 1) / np.where(n > 1, n - 1, np.nan)
+    return mean, np.sqrt(variance / np.where(n, n, np.nan))
+
+
+def method_rows(losses, log_losses, seconds, chosen, statuses, signs=(1.0, 0.0)):
+    """Rows of two tables: of the methods with all fits, and of the others.
+
+    ``signs`` = (a, b): the table shows a * loss + b.
+    """
+    slope, offset = signs
+    base = chosen.index(BASE)
+    change, spread = differences(losses, base)
+    finished = np.isfinite(losses).all((0, 1))
+    means = losses[:, :, finished].mean(1)
+    ranks = np.array([rankdata(each.round(9)) for each in means]).mean(0)
+    wins = np.sum(means <= means.min(1, keepdims=True) + 1e-9, 0)
+    places = np.cumsum(finished) - 1
+    complete, partial = [], []
+    for k, method in enumerate(chosen):
+        sets = np.isfinite(change[:, k])
+        if not sets.any():
+            continue
+        row = {"method": method}
+        if finished[k]:
+            row |= {
+                "mean": slope * float(losses[:, :, k].mean()) + offset,
+                "rank": float(ranks[places[k]]),
+                "wins": int(wins[places[k]]),
+            }
+        else:
+            shared = np.isfinite(losses[:, :, k] + losses[:, :, base])
+            row |= {
+                "sets": int(sets.sum()),
+                "fits": int(shared.sum()),
+                "mean": slope * _mean_of_sets(losses[:, :, k], shared) + offset,
+                BASE: slope * _mean_of_sets(losses[:, :, base], shared) + offset,
+            }
+        difference = change[sets, k]
+        clear = np.abs(difference) > 2 * spread[sets, k]  # False for nan
+        row |= {
+            "difference": slope * float(difference.mean()),
+            "se": abs(slope) * float(difference.std(ddof=1) / np.sqrt(len(difference)))
+            if len(difference) > 1
+            else None,
+            "sets worse": int(np.sum(difference > 1e-9)),
+            "sets better": int(np.sum(difference < -1e-9)),
+            "clearly worse": int(np.sum(clear & (difference > 1e-9))),
+            "clearly better": int(np.sum(clear & (difference < -1e-9))),
         }
-        for k, name in enumerate(METHODS)
+        if log_losses is not None:
+            row["log-loss"] = float(log_losses[:, :, k].mean()) if np.isfinite(log_losses[:, :, k]).all() else None
+        row["seconds"] = float(np.nansum(seconds[:, :, k]))
+        row["unfinished"] = sum(status == "unfinished" for each, status in statuses if each == method)
+        row["failed"] = sum(status.startswith("failed") for each, status in statuses if each == method)
+        (complete if finished[k] else partial).append(row)
+    return complete, partial
+
+
+def _mean_of_sets(losses, shared):
+    """Mean over sets of the means over the splits that are shared."""
+    return float(np.mean([row[mask].mean() for row, mask in zip(losses, shared, strict=True) if mask.any()]))
+
+
+def set_rows(losses, names, chosen, signs):
+    """Mean loss of each method by set."""
+    slope, offset = signs
+    counts = np.isfinite(losses).all(1)
+    means = np.where(counts, np.where(np.isfinite(losses), losses, 0).mean(1), np.nan)
+    return [
+        {"set": name, **{m: None if np.isnan(v) else slope * v + offset for m, v in zip(chosen, row, strict=True)}}
+        for name, row in zip(names, means.tolist(), strict=True)
     ]
 
 
-def plot(path, lines, rows):
-    """Errors by set and method; mean error against the time of all fits."""
+def lost_sets(losses, names, chosen, scale):
+    """Sets where another model than foldless' errs clearly less than the base: the one of the least loss.
+
+    That one is the best of many after the fact, so that some of its lead is luck.
+    """
+    base = chosen.index(BASE)
+    change, spread = differences(losses, base)
+    peers = [k for k, method in enumerate(chosen) if not method.startswith("foldless")]
+    rows = []
+    for i, name in enumerate(names):
+        clear = [k for k in peers if change[i, k] < min(-1e-9, -2 * spread[i, k])]  # False for nan
+        if clear:
+            best = min(clear, key=lambda k: change[i, k])
+            row = {"set": name, "best clear peer": chosen[best], "by": scale * -change[i, best]}
+            rows.append({**row, "se": scale * spread[i, best], "clear peers": len(clear)})
+    return rows
+
+
+# -- plot --------------------------------------------------------------------------------------------------------------
+
+
+def plot(path, losses, seconds, chosen, unit):
+    """Differences to the base by method, one point a set, and seconds of all fits."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 0.26 * len(lines) + 1.5), width_ratios=(3, 2))
-    lines = sorted(lines, key=lambda line: line["foldless"])
-    errors = np.maximum([[line[name] for name in METHODS] for line in lines], 0.5)
-    places = np.arange(len(lines))
-    left.hlines(places, errors.min(1), errors.max(1), color="0.85", zorder=0)
-    for k, (name, marker) in enumerate(zip(METHODS, "os^vD", strict=True)):
-        look = {"marker": marker, "color": f"C{k}", "zorder": 3 - bool(k)}
-        left.scatter(errors[:, k], places, label=name, s=26, **look)
-        right.scatter(rows[k]["seconds"], rows[k]["error"], s=60, **look)
-        below = (0, -14 if k == 1 else 8)
-        where = {"textcoords": "offset points", "ha": "center"}
-        right.annotate(name, (rows[k]["seconds"], rows[k]["error"]), below, **where)
-    left.set(yticks=places, yticklabels=[line["set"] for line in lines], xlabel="test error (%)", xscale="log")
-    ticks = [0.5, 1, 2, 5, 10, 20, 40]
-    left.set_xticks(ticks, ["up to 0.5", *ticks[1:]])
-    left.minorticks_off()
-    left.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(METHODS), frameon=False)
-    right.set(xlabel="seconds of all fits", ylabel="mean test error (%)", xscale="log")
-    right.margins(0.2)
-    figure.tight_layout()
+    base = chosen.index(BASE)
+    change, spread = differences(losses, base)
+    shown = [k for k in range(len(chosen)) if k != base and np.isfinite(change[:, k]).any()]
+    shown.sort(key=lambda k: -np.nanmean(change[:, k]))
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(11, 0.4 * len(shown) + 2), width_ratios=(3, 1), sharey=True, layout="constrained"
+    )
+    rng, labels = np.random.default_rng(0), []
+    for place, k in enumerate(shown):
+        each, clear = change[:, k], np.abs(change[:, k]) > 2 * spread[:, k]
+        for mask, color in ((~clear, "0.7"), (clear & (each > 0), "C0"), (clear & (each < 0), "C3")):
+            heights = place + rng.uniform(-0.2, 0.2, mask.sum())
+            left.scatter(each[mask], heights, s=14, color=color, linewidths=0)
+        found = each[np.isfinite(each)]
+        se = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else 0.0
+        left.errorbar(found.mean(), place, xerr=se, fmt="D", color="k", ms=5, capsize=3)
+        labels.append(chosen[k] if len(found) == len(each) else f"{chosen[k]} ({len(found)} of {len(each)} sets)")
+        fits = np.isfinite(losses[:, :, k] + losses[:, :, base])
+        share = seconds[:, :, k][fits].sum() / seconds[:, :, base][fits].sum()
+        right.barh(place, share, color="0.6", height=0.6)
+    left.axvline(0, color="k", lw=0.8)
+    right.axvline(1, color="k", lw=0.8)
+    left.set_xscale("symlog", linthresh=1)
+    left.set_yticks(range(len(shown)), labels)
+    left.set_xlabel(f"{unit} beyond {BASE}: left of 0 the other model is better\n(points: sets; diamonds: means)")
+    for color, text in (("0.7", "not clear"), ("C0", f"clearly worse than {BASE}"), ("C3", "clearly better")):
+        left.scatter([], [], s=20, color=color, label=text)
+    left.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)
+    right.set(xscale="log", xlabel=f"seconds, in those of {BASE}")
     figure.savefig(path, dpi=100)
     plt.close(figure)
 
 
-def main():
+# -- all of it ---------------------------------------------------------------------------------------------------------
+
+
+def arguments():
     options = parser(__doc__)
     options.add_argument("--data", type=Path)
-    options.add_argument("--splits", type=int, default=10)
-    options.add_argument("--only", nargs="+", metavar="NAME")
-    options.add_argument("--plot", type=Path)
-    options = options.parse_args()
-    names = list(SKLEARN if options.data is None else (*IDA, *UCI, *SKLEARN, *WCCI))
+    options.add_argument("--splits", type=int, default=3)
+    options.add_argument("--large", action="store_true")
+    options.add_argument("--rows", type=int, default=3000, help="training rows of --large")
+    options.add_argument("--regression", action="store_true")
+    options.add_argument("--only", nargs="+", metavar="SET")
+    options.add_argument("--methods", nargs="+", metavar="NAME", help=f"beside {BASE}")
+    options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--timeout", type=float, default=300.0, help="seconds of a fit")
+    options.add_argument("--budget", type=float, help="seconds after which no fit is started")
+    options.add_argument("--keep", type=Path, metavar="FILE")
+    options.add_argument("--plot", type=Path, metavar="FILE")
+    return options.parse_args()
+
+
+def set_names(options):
+    if options.regression:
+        names = REGRESSION
+    elif options.data is None:
+        names = SKLEARN
+    else:
+        names = LARGE if options.large else (*IDA, *UCI, *SKLEARN, *WCCI)
     if options.fast:
-        names, options.splits = [name for name in names if name.endswith(("heart", "iris", "vehicle"))], 2
-    names = options.only or names
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    warnings.filterwarnings("ignore", category=FutureWarning, module="sklearn")  # of defaults to come
-    warnings.filterwarnings("ignore", "The least populated class", UserWarning)  # glass, yeast: fewer rows than folds
-    measured(*load_iris(return_X_y=True), *load_iris(return_X_y=True))  # threads and processes are started
-    tables, lines = [], []
-    for name in names:
-        table, seconds = timed(lambda name=name: of_set(options, name))
-        tables.append(table)
-        means = dict(zip(METHODS, table[:, :, 0].mean(0).tolist(), strict=True))
-        times = dict(zip((f"s {each}" for each in METHODS), table[:, :, 1].mean(0).tolist(), strict=True))
-        lines.append({"set": name, **means, **times})
-        markdown(lines[-1:])
-        print(f"{name}: {seconds:.0f} s", file=sys.stderr)
-    rows = over_sets(tables)
-    markdown(rows)
+        names = [name for name in names if name.endswith(("heart", "iris", "wine", "diabetes", "150_rows_0.1_noise"))]
+    return options.only or list(names)
+
+
+def chosen_methods(options, methods):
+    """Names of the methods to run, and of those that are left out with the reason."""
+    chosen = [BASE, *(options.methods or (FAST_METHODS if options.fast else methods))]
+    unknown = [name for name in chosen if name not in methods]
+    if unknown and options.methods:
+        sys.exit(f"--methods {' '.join(unknown)}: no such method; there are {', '.join(methods)}")
+    missing = {name: methods[name].missing for name in chosen}
+    left_out = {name: f"{', '.join(each)} not installed" for name, each in missing.items() if each}
+    return [name for name in methods if name in chosen and name not in left_out], left_out
+
+
+def main():
+    options = arguments()
+    task = "regression" if options.regression else "classification"
+    if options.fast:
+        options.splits = 2
+    names = set_names(options)
+    chosen, left_out = chosen_methods(options, TASKS[task])
+    results = run(options, task, names, chosen)
+    signs = (-0.01, 1.0) if options.regression else (1.0, 0.0)
+    losses, log_losses, seconds = (
+        array_of(results, names, options.splits, chosen, field) for field in ("loss", "log_loss", "seconds")
+    )
+    statuses = [(method, result["status"]) for (_, _, method), result in results.items()]
+    judged = None if options.regression else log_losses
+    complete, partial = method_rows(losses, judged, seconds, chosen, statuses, signs)
+    sets, lost = set_rows(losses, names, chosen, signs), lost_sets(losses, names, chosen, abs(signs[0]))
+    for rows in (complete, partial, sets, lost):
+        if rows:
+            markdown(rows)
     if options.plot:
-        plot(options.plot, lines, rows)
-    report(options, methods=rows, sets=lines)
+        plot(options.plot, losses, seconds, chosen, "100 (1 - R2)" if options.regression else "points of test error")
+    failures = [result for result in results.values() if result["status"] != "ok"]
+    report(options, methods=complete, partial=partial, sets=sets, lost=lost, left_out=left_out, failures=failures)
 
 
 if __name__ == "__main__":

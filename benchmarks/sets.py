@@ -7,6 +7,7 @@ and ``sklearn/...`` for those that come with scikit-learn. Sets that are another
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.datasets import make_friedman1, make_friedman2, make_friedman3
 
 from common import load, standardised
 
@@ -27,6 +28,10 @@ UCI = tuple(
 SKLEARN = ("sklearn/breast_cancer", "sklearn/digits", "sklearn/iris", "sklearn/wine")
 WCCI = ("wcci2006/ada", "wcci2006/gina", "wcci2006/sylva")
 LARGE = ("eeg/eye_state", "large/kddcup99_attack", "large/kddcup99_service", "large/mnist_t10k")
+REGRESSION = (
+    "sklearn/diabetes",
+    *(f"friedman{k}/{n}_rows_{noise}_noise" for k in (1, 2, 3) for n in (150, 600, 1500) for noise in (0.1, 0.5)),
+)
 
 
 def rows_of(folder, name):
@@ -82,6 +87,24 @@ def partitions(y, realisations, n_splits, most_train, most_test=2000):
         drawn = np.split(np.random.default_rng(k).permutation(n), [size])
         train, test = (part.astype(int) for part in (given[k] if k < len(given) else drawn))
         yield train[:most_train], test[:most_test]
+
+
+def regression_parts(name, seed, n_test=1000):
+    """Parts of a regression set: another partition, or for made sets another sample, for each seed.
+
+    Noise of a made set is in standard deviations of its targets; features and targets are standardised.
+    """
+    group, stem = name.split("/")
+    if group == "sklearn":
+        X, y = load(None, stem).values()
+        train, test = list(partitions(y, None, seed + 1, len(y)))[seed]
+    else:
+        n, noise = int(stem.split("_")[0]), float(stem.split("_")[2])
+        make = {"friedman1": make_friedman1, "friedman2": make_friedman2, "friedman3": make_friedman3}[group]
+        X, y = make(n + n_test, random_state=seed)
+        y = y + noise * y.std() * np.random.default_rng(seed).normal(size=len(y))
+        train, test = np.split(np.arange(len(y)), [n])
+    return parts(X, (y - y[train].mean()) / y[train].std(), train, test)
 
 
 def parts(X, y, train, test):
