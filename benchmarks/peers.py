@@ -194,49 +194,50 @@ def method_rows(losses, log_losses, seconds, chosen, statuses, signs=(1.0, 0.0))
     base = chosen.index(BASE)
     change, spread = differences(losses, base)
     finished = np.isfinite(losses).all((0, 1))
-    means = losses[:, :, finished].mean(1)
-    ranks = np.array([rankdata(each.round(9)) for each in means]).mean(0)
-    wins = np.sum(means <= means.min(1, keepdims=True) + 1e-9, 0)
-    places = np.cumsum(finished) - 1
+    ranks, wins = ranks_and_wins(losses[:, :, finished].mean(1))
     complete, partial = [], []
     for k, method in enumerate(chosen):
-        sets = np.isfinite(change[:, k])
-        if not sets.any():
+        shared = np.isfinite(losses[:, :, k] + losses[:, :, base])
+        if not shared.any():
             continue
         row = {"method": method}
+        if not finished[k]:
+            row |= {"sets": int(shared.any(1).sum()), "fits": int(shared.sum())}
+        row["mean"] = slope * _mean_of_sets(losses[:, :, k], shared) + offset
         if finished[k]:
-            row |= {
-                "mean": slope * float(losses[:, :, k].mean()) + offset,
-                "rank": float(ranks[places[k]]),
-                "wins": int(wins[places[k]]),
-            }
+            place = np.sum(finished[:k])
+            row |= {"rank": float(ranks[place]), "wins": int(wins[place])}
         else:
-            shared = np.isfinite(losses[:, :, k] + losses[:, :, base])
-            row |= {
-                "sets": int(sets.sum()),
-                "fits": int(shared.sum()),
-                "mean": slope * _mean_of_sets(losses[:, :, k], shared) + offset,
-                BASE: slope * _mean_of_sets(losses[:, :, base], shared) + offset,
-            }
-        difference = change[sets, k]
-        clear = np.abs(difference) > 2 * spread[sets, k]  # False for nan
-        row |= {
-            "difference": slope * float(difference.mean()),
-            "se": abs(slope) * float(difference.std(ddof=1) / np.sqrt(len(difference)))
-            if len(difference) > 1
-            else None,
-            "sets worse": int(np.sum(difference > 1e-9)),
-            "sets better": int(np.sum(difference < -1e-9)),
-            "clearly worse": int(np.sum(clear & (difference > 1e-9))),
-            "clearly better": int(np.sum(clear & (difference < -1e-9))),
-        }
+            row[BASE] = slope * _mean_of_sets(losses[:, :, base], shared) + offset
+        row |= difference_columns(change[:, k], spread[:, k], slope)
         if log_losses is not None:
             row["log-loss"] = float(log_losses[:, :, k].mean()) if np.isfinite(log_losses[:, :, k]).all() else None
         row["seconds"] = float(np.nansum(seconds[:, :, k]))
-        row["unfinished"] = sum(status == "unfinished" for each, status in statuses if each == method)
-        row["failed"] = sum(status.startswith("failed") for each, status in statuses if each == method)
+        ends = [status for each, status in statuses if each == method]
+        row |= {"unfinished": ends.count("unfinished"), "failed": sum(end.startswith("failed") for end in ends)}
         (complete if finished[k] else partial).append(row)
     return complete, partial
+
+
+def ranks_and_wins(means):
+    """Mean rank of each method over the sets, and the sets where it has the least mean loss, shared ones included."""
+    ranks = np.array([rankdata(each.round(9)) for each in means])
+    return ranks.mean(0), np.sum(means <= means.min(1, keepdims=True) + 1e-9, 0)
+
+
+def difference_columns(change, spread, slope):
+    """Mean difference over the sets, its standard error, and counts of sets: worse or better, and clearly so."""
+    change, spread = change[np.isfinite(change)], spread[np.isfinite(change)]
+    n, clear = len(change), np.abs(change) > 2 * spread  # False for nan
+    has_spread = np.isfinite(spread).any()
+    return {
+        "difference": slope * float(change.mean()) + 0.0,  # no -0
+        "se": abs(slope) * float(change.std(ddof=1)) / np.sqrt(n) if n > 1 else None,
+        "sets worse": int(np.sum(change > 1e-9)),
+        "sets better": int(np.sum(change < -1e-9)),
+        "clearly worse": int(np.sum(clear & (change > 1e-9))) if has_spread else None,
+        "clearly better": int(np.sum(clear & (change < -1e-9))) if has_spread else None,
+    }
 
 
 def _mean_of_sets(losses, shared):
@@ -265,7 +266,7 @@ def lost_sets(losses, names, chosen, scale):
     peers = [k for k, method in enumerate(chosen) if not method.startswith("foldless")]
     rows = []
     for i, name in enumerate(names):
-        clear = [k for k in peers if change[i, k] < min(-1e-9, -2 * spread[i, k])]  # False for nan
+        clear = [k for k in peers if change[i, k] < -1e-9 and change[i, k] < -2 * spread[i, k]]  # not for nan
         if clear:
             best = min(clear, key=lambda k: change[i, k])
             row = {"set": name, "best clear peer": chosen[best], "by": scale * -change[i, best]}
@@ -302,10 +303,14 @@ def plot(path, losses, seconds, chosen, unit):
         labels.append(chosen[k] if len(found) == len(each) else f"{chosen[k]} ({len(found)} of {len(each)} sets)")
         fits = np.isfinite(losses[:, :, k] + losses[:, :, base])
         share = seconds[:, :, k][fits].sum() / seconds[:, :, base][fits].sum()
-        right.barh(place, share, color="0.6", height=0.6)
+        right.plot(share, place, "s", color="0.4")
     left.axvline(0, color="k", lw=0.8)
     right.axvline(1, color="k", lw=0.8)
     left.set_xscale("symlog", linthresh=1)
+    ticks = [tick for tick in (-50, -20, -10, -5, -2, -1, 0, 1, 2, 5, 10, 20, 50) if _between(tick, left.get_xlim())]
+    left.set_xticks(ticks, [f"{tick:+d}" if tick else "0" for tick in ticks])
+    left.minorticks_off()
+    left.grid(axis="x", color="0.93", zorder=0)
     left.set_yticks(range(len(shown)), labels)
     left.set_xlabel(f"{unit} beyond {BASE}: left of 0 the other model is better\n(points: sets; diamonds: means)")
     for color, text in (("0.7", "not clear"), ("C0", f"clearly worse than {BASE}"), ("C3", "clearly better")):
@@ -314,6 +319,10 @@ def plot(path, losses, seconds, chosen, unit):
     right.set(xscale="log", xlabel=f"seconds, in those of {BASE}")
     figure.savefig(path, dpi=100)
     plt.close(figure)
+
+
+def _between(value, limits):
+    return limits[0] <= value <= limits[1]
 
 
 # -- all of it ---------------------------------------------------------------------------------------------------------
