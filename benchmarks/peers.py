@@ -16,7 +16,7 @@ and models or splits can be added later (``--methods NAME ...``). ``--budget SEC
 ``--budget 0`` only makes the tables. Differences are to "foldless auto", on the same splits: *se* is over the sets, and
 *clearly* means two standard errors over the splits of a set (of three splits, equal models differ so in one set of
 five). Mean errors, ranks and wins are of the models that finished all splits of all sets; the others have a table of
-their own, on the splits that they finished.
+their own, on the splits that they finished. Sets that foldless auto has not finished are left out.
 
 ``--data DIR`` is a folder with the files that ``sets.py`` names; without it, sets that come with scikit-learn are used.
 ``--plot FILE`` draws the differences by set, and the times (matplotlib).
@@ -376,6 +376,10 @@ def main():
     names = set_names(options)
     chosen, left_out = chosen_methods(options, TASKS[task])
     results = run(options, task, names, chosen)
+    finished = {key for key, result in results.items() if result["status"] == "ok"}
+    names = [name for name in names if all((name, k, BASE) in finished for k in range(options.splits))]
+    if not names:
+        sys.exit(f"no set has {options.splits} finished splits of {BASE}")
     signs = (-0.01, 1.0) if options.regression else (1.0, 0.0)
     losses, log_losses, seconds = (
         array_of(results, names, options.splits, chosen, field) for field in ("loss", "log_loss", "seconds")
