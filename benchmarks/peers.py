@@ -219,6 +219,15 @@ def method_rows(losses, log_losses, seconds, chosen, statuses, signs=(1.0, 0.0))
     return complete, partial
 
 
+def signs_of_clear(change, spread):
+    """1 or -1 where a difference is more than two standard errors above or below 0, else 0; of nan 0.
+
+    A difference of exactly two standard errors, which three splits often have, is not clear.
+    """
+    margin = 2 * spread * (1 + 1e-9) + 1e-9
+    return np.where(change > margin, 1, np.where(change < -margin, -1, 0))
+
+
 def ranks_and_wins(means):
     """Mean rank of each method over the sets, and the sets where it has the least mean loss, shared ones included."""
     ranks = np.array([rankdata(each.round(9)) for each in means])
@@ -228,15 +237,15 @@ def ranks_and_wins(means):
 def difference_columns(change, spread, slope):
     """Mean difference over the sets, its standard error, and counts of sets: worse or better, and clearly so."""
     change, spread = change[np.isfinite(change)], spread[np.isfinite(change)]
-    n, clear = len(change), np.abs(change) > 2 * spread  # False for nan
+    n, clear = len(change), signs_of_clear(change, spread)
     has_spread = np.isfinite(spread).any()
     return {
         "difference": slope * float(change.mean()) + 0.0,  # no -0
         "se": abs(slope) * float(change.std(ddof=1)) / np.sqrt(n) if n > 1 else None,
         "sets worse": int(np.sum(change > 1e-9)),
         "sets better": int(np.sum(change < -1e-9)),
-        "clearly worse": int(np.sum(clear & (change > 1e-9))) if has_spread else None,
-        "clearly better": int(np.sum(clear & (change < -1e-9))) if has_spread else None,
+        "clearly worse": int(np.sum(clear > 0)) if has_spread else None,
+        "clearly better": int(np.sum(clear < 0)) if has_spread else None,
     }
 
 
@@ -266,7 +275,7 @@ def lost_sets(losses, names, chosen, scale):
     peers = [k for k, method in enumerate(chosen) if not method.startswith("foldless")]
     rows = []
     for i, name in enumerate(names):
-        clear = [k for k in peers if change[i, k] < -1e-9 and change[i, k] < -2 * spread[i, k]]  # not for nan
+        clear = [k for k in peers if signs_of_clear(change[i, k], spread[i, k]) < 0]
         if clear:
             best = min(clear, key=lambda k: change[i, k])
             row = {"set": name, "best clear peer": chosen[best], "by": scale * -change[i, best]}
@@ -293,8 +302,9 @@ def plot(path, losses, seconds, chosen, unit):
     )
     rng, labels = np.random.default_rng(0), []
     for place, k in enumerate(shown):
-        each, clear = change[:, k], np.abs(change[:, k]) > 2 * spread[:, k]
-        for mask, color in ((~clear, "0.7"), (clear & (each > 0), "C0"), (clear & (each < 0), "C3")):
+        each, clear = change[:, k], signs_of_clear(change[:, k], spread[:, k])
+        for sign, color in ((0, "0.7"), (1, "C0"), (-1, "C3")):
+            mask = clear == sign
             heights = place + rng.uniform(-0.2, 0.2, mask.sum())
             left.scatter(each[mask], heights, s=14, color=color, linewidths=0)
         found = each[np.isfinite(each)]
@@ -316,7 +326,7 @@ def plot(path, losses, seconds, chosen, unit):
     for color, text in (("0.7", "not clear"), ("C0", f"clearly worse than {BASE}"), ("C3", "clearly better")):
         left.scatter([], [], s=20, color=color, label=text)
     left.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)
-    right.set(xscale="log", xlabel=f"seconds, in those of {BASE}")
+    right.set(xscale="log", xlabel=f"seconds of its fits over\nthose of {BASE}")
     figure.savefig(path, dpi=100)
     plt.close(figure)
 

@@ -30,7 +30,7 @@ WCCI = ("wcci2006/ada", "wcci2006/gina", "wcci2006/sylva")
 LARGE = ("eeg/eye_state", "large/kddcup99_attack", "large/kddcup99_service", "large/mnist_t10k")
 REGRESSION = (
     "sklearn/diabetes",
-    *(f"friedman{k}/{n}_rows_{noise}_noise" for k in (1, 2, 3) for n in (150, 600, 1500) for noise in (0.1, 0.5)),
+    *(f"friedman{k}/{n}_rows_{noise}_noise" for n in (150, 600, 1500) for k in (1, 2, 3) for noise in (0.1, 0.5)),
 )
 
 
