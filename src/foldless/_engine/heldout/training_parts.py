@@ -82,5 +82,5 @@ class TrainingParts:
         return self.part(np.delete(self.rows, members))
 
     def targets(self, members):
-        """Targets (t, m) of these positions."""
-        return self.Y[self.rows[members]]
+        """Targets (t, m) of these positions, as they are solved for."""
+        return self.problem.rounded(self.Y[self.rows[members]])

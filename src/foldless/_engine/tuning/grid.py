@@ -96,7 +96,8 @@ def losses_from_one_P(task, alphas, selections):
         model = Solution.fit(problem.replace(alpha=alpha), rows, Y, path.with_alpha(alpha).explicit())
         if all(selection.judges_loo_residuals for selection in selections):
             E = loo_within(model, removed)
-            losses.append([selection.losses(of_part) for selection, of_part in zip(selections, E, strict=True)])
+            pairs = zip(selections, E, strict=True)
+            losses.append([selection.losses(selection.of_targets(of_part)) for selection, of_part in pairs])
             continue
         parts = [model.without(out) for out in removed]
         pairs = zip(selections, parts, strict=True)

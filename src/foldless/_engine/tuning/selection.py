@@ -126,6 +126,16 @@ class Selection:
         """Those of the stacked held-out fits."""
         return self.T[self.where]
 
+    @cached_property
+    def _rounding(self):
+        """What targets lose in the precision of the problem, stacked; None where they have no other."""
+        T, rounded = self.held_out_targets, self.task.problem.rounded(self.held_out_targets)
+        return None if T.dtype == rounded.dtype else T - rounded
+
+    def of_targets(self, E):
+        """Stacked held-out residuals E of rounded targets, which a model has, as those of the targets."""
+        return E if self._rounding is None else E + self._rounding
+
     @property
     def tested(self):
         """Which of the stacked held-out fits count; rows that are left out and not tested do not."""
@@ -176,7 +186,7 @@ class Selection:
         path = problem.path(self.rows, len(alphas), explicit=self.folds is not None)
         known: list = [None] * len(alphas)
         if path.serves_every_alpha and self.folds is None and not self.criterion.whole:
-            known = loo_path(problem, self.rows, self.T, alphas, path)
+            known = self.of_targets(loo_path(problem, self.rows, self.T, alphas, path))
 
         def outputs(selection, place):
             alpha = alphas[place]
@@ -211,7 +221,7 @@ class Selection:
         place = best_place(losses.sum(1), alphas)
         best = decisions[place]
         if best is None:
-            best = fits[place] if self.criterion.ranks else self.held_out_targets - fits[place]
+            best = fits[place] if self.criterion.ranks else self._fits_beside(fits[place])
         return Evaluation(losses, best, criterion, scores, seconds, errors)
 
     def _scores(self, decisions, probabilities):
@@ -268,7 +278,7 @@ class Selection:
         ranks = self.criterion.ranks
         if not ranks and self.scoring is None:
             return [(residuals, None, None) for residuals in E]
-        fits = self.held_out_targets - E
+        fits = self._fits_beside(E)
         if self._few_digits(fits) or not (self.scoring is None or self._reads_fits):
             return None
         decisions = [None] * len(E) if self.scoring is None else self._read(fits)
@@ -276,11 +286,17 @@ class Selection:
 
     def _heldout(self, model):
         """What the criterion is computed from: fits, or residuals, which keep more digits."""
-        return held_out_fits(model, self.sets) if self.criterion.ranks else held_out_residuals(model, self.sets)
+        if self.criterion.ranks:
+            return held_out_fits(model, self.sets)
+        return self.of_targets(held_out_residuals(model, self.sets))
+
+    def _fits_beside(self, E):
+        """Held-out fits, in the precision of the problem, that leave the residuals E of the targets."""
+        return self.task.problem.rounded(self.held_out_targets - E)
 
     def _fits(self, E, model):
         """Fits of residuals E; evaluated by a model where their differences have few digits."""
-        fits = self.held_out_targets - E
+        fits = self._fits_beside(E)
         return held_out_fits(model(self.T), self.sets) if self._few_digits(fits) else fits
 
     def _few_digits(self, fits):
