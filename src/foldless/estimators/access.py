@@ -57,8 +57,8 @@ def task_on_rows(estimator, X, targets, sample_weight=None):
     task = targets.task
     X, _, weights = checked._validated(X, task.Y[:, 0] if task.codes is None else task.codes, sample_weight)
     problem = checked._problem(X, np.square(task.problem.root_w) if task.problem.weighted else None, weights)
-    Y = task.Y if task.readout.coding == "values" else problem.rounded(task.Y)
-    task = replace(task, problem=problem, Y=Y)
+    dtype = np.result_type(task.Y, problem.dtype) if task.readout.coding == "values" else problem.dtype
+    task = replace(task, problem=problem, Y=task.Y.astype(dtype, copy=False))
     return EstimatorTask(task, targets.classes, targets.flat, checked)
 
 
