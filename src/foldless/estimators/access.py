@@ -69,7 +69,7 @@ def fits_of(estimator, X, confounds=None):
 
 def loo_scores_of(estimator):
     """(row numbers, leave-one-out decisions before any cut) of a fitted estimator, from the factors of its fit."""
-    solution = estimator._loo().whole
+    solution = estimator._loo().full_fit
     return solution.rows, estimator._fitted_task.loo_scores(solution)
 
 

@@ -228,7 +228,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
             batches = borders(self, X, f"method={method!r}", " or method='jackknife+'")
             return self._shaped(np.concatenate([value_intervals(new, coverage, POWERS[method]) for new in batches]))
         X = new_rows(self, X)
-        solution = self._loo().whole
+        solution = self._loo().full_fit
         Q = None if confounds is None else solution.problem.columns(self._new_confounds(confounds, X))
         residual = solution.loo().E[:, 0] / solution.root
         ends = []

@@ -241,5 +241,5 @@ class Task:
         out[parts.rows] = held_out
         idle = np.setdiff1d(np.arange(self.problem.n), parts.rows)
         if len(idle):
-            out[idle] = getattr(rule, method)(parts.whole.fits(idle))
+            out[idle] = getattr(rule, method)(parts.full_fit.fits(idle))
         return out

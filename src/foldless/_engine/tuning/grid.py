@@ -89,7 +89,7 @@ def losses_from_one_P(task, alphas, selections):
     """Inner losses (n_splits, n_alphas, m) from one P for each alpha: a training part is P without the other rows."""
     problem, rows = task.problem, task.problem.active
     first = selections[0]
-    Y = task.Y[rows] if first.criterion.whole or first.score_decides else task.plus_minus_targets(rows)
+    Y = task.Y[rows] if first.criterion.of_decisions or first.score_decides else task.plus_minus_targets(rows)
     removed = [np.flatnonzero(~np.isin(rows, selection.rows, assume_unique=True)) for selection in selections]
     path, losses = problem.path(rows, len(alphas), explicit=True), []
     for alpha in alphas:
@@ -147,4 +147,4 @@ def outer_loss(spec, task, test, fits, decision):
         return np.nan
     selection = replace(spec, scoring=None).selection(task, None, rows=test)
     fits = fits if spec.criterion.ranks else selection.T - fits
-    return float(selection.losses(decision if spec.criterion.whole else fits).sum())
+    return float(selection.losses(decision if spec.criterion.of_decisions else fits).sum())
