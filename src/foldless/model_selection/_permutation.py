@@ -217,14 +217,14 @@ class PreparedTest:
 def family_split_scores(request):
     """Scores (n_splits, n_members) of a family by the true labels; None where they do not follow from decisions."""
     test = PreparedTest.of(replace(request, n_permutations=0))
-    smallest = min(len(rows) for _, rows in test.spec.first)
+    smallest = min(len(rows) for _, rows in test.spec.true_splits)
     if any(scoring.metric is not None and smallest < scoring.metric.rows for scoring in test.spec.scorings.values()):
         return None
     data = test.data.with_targets(test.spec.estimator)
     strategy = choose_strategy(test.spec, replace(data, X=test.members[0]))
     if not isinstance(strategy, Batched | Weighted):
         return None
-    _, obstacle = try_closed_form(check_splits, strategy.task, test.spec.first)
+    _, obstacle = try_closed_form(check_splits, strategy.task, test.spec.true_splits)
     if obstacle is not None:
         return None
     scores, _ = _scores_of_family(replace(test, data=data), strategy, keeps_some=False)
@@ -282,21 +282,21 @@ def _scores_of_one(test):
     return scores, strategy.route
 
 
-def _scores_of_family(test, first=None, *, keeps_some=True):
+def _scores_of_family(test, strategy=None, *, keeps_some=True):
     """(:class:`LabelingScores`, route) of a family: all members have the same labelings, and the same targets.
 
-    ``first`` is the strategy of the first member where it was chosen. If not ``keeps_some``, an interrupt from the
+    ``strategy`` is that of the first member where it was chosen. If not ``keeps_some``, an interrupt from the
     keyboard ends the call.
     """
     spec, members, labelings = test.spec, test.members, test.labelings.select(slice(None))
     everywhere = None
     if test.request.generalise:
         members = everywhere = _stacked_members(spec, members, len(labelings.orders))
-    data = test.data if first is not None else test.data.with_targets(spec.estimator)
-    if first is None:
-        first = choose_strategy(spec, replace(data, X=members[0]), everywhere)
-    route, strategies = first.route, {0: first}  # its P is kept by its job alone
-    del first
+    data = test.data if strategy is not None else test.data.with_targets(spec.estimator)
+    if strategy is None:
+        strategy = choose_strategy(spec, replace(data, X=members[0]), everywhere)
+    route, strategies = strategy.route, {0: strategy}  # its P is kept by its job alone
+    del strategy
     warn_of_refits(spec.estimator, route, EVERY_LABELING)
     jobs = (
         delayed(_scores)(labelings, strategies.pop(number, None), spec, replace(data, X=X), everywhere)

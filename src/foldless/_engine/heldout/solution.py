@@ -29,9 +29,9 @@ from foldless._engine.heldout.moments import ALL_COLUMNS, finished, moments_of
 from foldless._engine.heldout.part import TrainingPart
 from foldless._engine.heldout.plan import ARRAY, plan_of_fit
 from foldless._engine.heldout.sets import are_all_rows
-from foldless._engine.linalg import row_major
+from foldless._engine.linalg import add_diagonal_, row_major
 from foldless._engine.precision import cost
-from foldless._engine.precision.base import Precision
+from foldless._engine.precision.base import Precision, omega_of
 from foldless._engine.precision.digits import rows_beyond_rank
 
 
@@ -118,6 +118,15 @@ class Solution(Model):
     def G(self, columns):
         """Rows of G that give the coefficients of these unpenalised columns."""
         return self.precision.G[columns]
+
+    @cached_property
+    def Omega(self):
+        """(Q' M^-1 Q)^-1; not every holder knows it."""
+        P, problem = self.own_precision, self.problem
+        if P.Omega is not None:
+            return P.Omega
+        M = add_diagonal_(problem.whitened_gram(self.rows), problem.alpha)
+        return omega_of(M, problem.whitened_columns(self.rows), P.G)
 
     @cached_property
     def weights(self):
