@@ -190,6 +190,11 @@ def closed_form_estimator(steps, fit_params):
     reason = f"{kind.__name__} is not a least-squares model foldless knows"
     if isinstance(last, Search):
         reason = "a search is repeated on every training part; nested_cross_validate does that for grids in closed form"
+        if learns_kernel(last):
+            reason = (
+                "the search is repeated on every training part and learns its kernel there; scales of features that"
+                " have seen the labels of test rows would flatter the scores"
+            )
     if kind in NO_CLOSED_FORM:
         reason = f"{kind.__name__} {NO_CLOSED_FORM[kind]}"
     if kind not in TASKS:
