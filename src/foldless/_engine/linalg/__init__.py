@@ -1,6 +1,18 @@
-"""Verbs on matrices, memory and threads: the only room that speaks to LAPACK.
+"""Verbs on matrices, memory and threads: the only room that speaks to LAPACK and to torch.
 
-Other rooms take the verbs from here. The next line says whose they are.
+Other rooms take the verbs from here. A verb works on arrays of the kind of its first argument (``linalg.dispatch``);
+what else there is to do with arrays, functions of the array API standard do: ``namespace(A)``.
 """
 
+from foldless._engine.linalg import numpy as _numpy
+from foldless._engine.linalg.dispatch import dispatched
+from foldless._engine.linalg.dispatch import eps as eps
+from foldless._engine.linalg.dispatch import float_type as float_type
+from foldless._engine.linalg.dispatch import namespace as namespace
+from foldless._engine.linalg.dispatch import register as register
+from foldless._engine.linalg.dispatch import tiny as tiny
+from foldless._engine.linalg.errors import LinAlgError as LinAlgError
+from foldless._engine.linalg.errors import NotPositiveDefiniteError as NotPositiveDefiniteError
 from foldless._engine.linalg.numpy import *  # noqa: F403
+
+globals().update({name: dispatched(name) for name in _numpy.__all__})

@@ -1,0 +1,100 @@
+"""Which code works on an array: the verbs of its kind, and the functions of the array API standard for it.
+
+Arrays of NumPy, sparse matrices and numbers have the verbs of ``linalg.numpy``, tensors of torch those of
+``linalg.torch``, which is imported with the first of them. Another kind of arrays joins by :func:`register`.
+"""
+
+from functools import wraps
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from foldless._engine.linalg import functions
+from foldless._engine.linalg import numpy as numpy_verbs
+
+
+class Kind(NamedTuple):
+    """A kind of arrays: a module of verbs, and one of functions of the array API standard."""
+
+    verbs: Any
+    functions: Any
+
+
+NUMPY = Kind(numpy_verbs, functions)
+_kinds: dict[type, Kind] = {np.ndarray: NUMPY}
+
+
+def register(array_type, verbs, functions):
+    """Let arrays of this type have these verbs and functions."""
+    _kinds[array_type] = Kind(verbs, functions)
+
+
+def kind_of(A) -> Kind:
+    """The kind of an array, or of the first of several."""
+    while isinstance(A, list | tuple) and len(A):
+        A = A[0]
+    kind = _kinds.get(type(A))
+    if kind is None:
+        kind = _kinds[type(A)] = _torch() if type(A).__module__.partition(".")[0] == "torch" else NUMPY
+    return kind
+
+
+def _torch():
+    try:
+        from foldless._engine.linalg import torch as torch_verbs
+    except ImportError as error:
+        raise ImportError(f"tensors of torch need array-api-compat ({error}): pip install array-api-compat") from error
+    return Kind(torch_verbs, torch_verbs.functions)
+
+
+def namespace(A):
+    """The functions of the array API standard for arrays of the kind of A."""
+    return functions if type(A) is np.ndarray else kind_of(A).functions
+
+
+def dispatched(name):
+    """The verb of this name, of the kind of its first argument."""
+    of_numpy = getattr(numpy_verbs, name)
+
+    @wraps(of_numpy)
+    def verb(A, *arguments, **options):
+        if type(A) is np.ndarray:
+            return of_numpy(A, *arguments, **options)
+        return getattr(kind_of(A).verbs, name)(A, *arguments, **options)
+
+    return verb
+
+
+class FloatType(NamedTuple):
+    """A type of floating-point numbers: rounding unit, smallest and largest normal number, bytes, and its name."""
+
+    eps: float
+    tiny: float
+    largest: float
+    itemsize: int
+    name: str
+
+
+_float_types: dict[tuple, FloatType] = {}
+
+
+def float_type(A):
+    """The :class:`FloatType` of the numbers of A."""
+    key = type(A), A.dtype
+    known = _float_types.get(key)
+    if known is None:
+        info = np.finfo(A.dtype) if kind_of(A) is NUMPY else kind_of(A).functions.finfo(A.dtype)
+        name = f"float{info.bits}"
+        known = FloatType(float(info.eps), float(info.smallest_normal), float(info.max), info.bits // 8, name)
+        _float_types[key] = known
+    return known
+
+
+def eps(A):
+    """The rounding unit of the numbers of A."""
+    return float_type(A).eps
+
+
+def tiny(A):
+    """The smallest normal number of the precision of A."""
+    return float_type(A).tiny
