@@ -520,7 +520,7 @@ def search_calls():
             FoldlessSearchCV(RidgeClassifier(), {"alpha": [0.1, 1.0, 10.0]}).fit(X, data.three).predict_proba(data.new)
         ),
         "search score interval": lambda: list(
-            FoldlessSearchCV(LSSVC(), grid).fit(X, data.two).score_interval(cv=KFold(4), n_repeats=1)
+            ms.score_interval(FoldlessSearchCV(LSSVC(), grid), X, data.two, cv=KFold(4), n_repeats=1)
         ),
         "nested loop": lambda: nested(
             LSSVC(), data.two, None, {"method": ms.Optimizer("gradient", max_iter=4)}, cv=folds

@@ -80,8 +80,8 @@ def public():
 def test_public_names_have_docstrings_and_examples(name, thing):
     assert inspect.getdoc(thing), name
     if not name.endswith(("Result", "Interval")) and name not in (
-        "Path",
         "RefitWarning",
+        "Route",
         "Chunk",
         "ChunkError",
         "Source",

@@ -59,9 +59,6 @@ def scores_of(y):
 def test_scores_equal_refits(loop, estimator, y, splitter, weighted):
     if "Stratified" in repr(SPLITTERS[splitter]) and y.dtype.kind == "f":
         pytest.skip("stratified by labels, and these are values")
-    cuts = getattr(estimator, "threshold", None) == "loo" and len(np.unique(y)) == 2
-    if cuts or getattr(estimator, "calibration", None):
-        pytest.skip("needs more than decisions")
     options = {"cv": SPLITTERS[splitter], "scoring": scores_of(y), "params": weights_for(estimator, weighted)}
     ours = refits(fl.cross_validate, estimator, X, y, **options)
     theirs = refits(THEIRS["cross_validate"], with_fixed_functions(estimator, X), X, y, **options)
@@ -146,8 +143,6 @@ def test_nothing_as_large_as_P_is_made_of_few_features(loop, monkeypatch):
 def test_predictions_equal_refits(loop, monkeypatch, estimator, y, splitter, large):
     if "Stratified" in repr(SPLITTERS[splitter]) and y.dtype.kind == "f":
         pytest.skip("stratified by labels, and these are values")
-    if getattr(estimator, "threshold", None) == "loo" and len(np.unique(y)) == 2:
-        pytest.skip("needs more than decisions")
     monkeypatch.setattr("foldless._engine.precision.cost.SMALL_SET", large)
     method = "decision_function" if hasattr(estimator, "decision_function") else "predict"
     ours = refits(fl.cross_val_predict, estimator, X, y, cv=SPLITTERS[splitter], method=method)
@@ -155,6 +150,27 @@ def test_predictions_equal_refits(loop, monkeypatch, estimator, y, splitter, lar
         THEIRS["cross_val_predict"], with_fixed_functions(estimator, X), X, y, cv=SPLITTERS[splitter], method=method
     )
     assert_allclose(ours, theirs, rtol=1e-8, atol=1e-9)
+
+
+OF_EVERY_PART = {
+    "calibrated": LSSVC(gamma=0.3, calibration="sigmoid"),
+    "a cut": KernelFisherDiscriminant(gamma=0.3, threshold="loo"),
+    "both": KernelFisherDiscriminant(gamma=0.3, threshold="loo", calibration="sigmoid"),
+}
+
+
+@pytest.mark.parametrize("splitter", ["folds of two sizes", "large folds"])
+@pytest.mark.parametrize("case", OF_EVERY_PART)
+def test_cuts_and_probabilities_of_every_training_part_equal_refits(loop, case, splitter):
+    model, cv = OF_EVERY_PART[case], skl.KFold(3) if splitter == "large folds" else SPLITTERS[splitter]
+    scoring = ["accuracy", "roc_auc", *["neg_log_loss"] * (model.calibration is not None)]
+    found = fl.cross_validate(model, X, BINARY, cv=cv, scoring=scoring)
+    expected = refits(THEIRS["cross_validate"], model, X, BINARY, cv=cv, scoring=scoring)
+    for name in scoring:
+        assert_allclose(found[f"test_{name}"], expected[f"test_{name}"], rtol=1e-7, err_msg=name)
+    for method in ("decision_function", "predict_proba", "predict_log_proba")[: 1 if model.calibration is None else 3]:
+        by_refits = refits(THEIRS["cross_val_predict"], model, X, BINARY, cv=cv, method=method)
+        assert_allclose(fl.cross_val_predict(model, X, BINARY, cv=cv, method=method), by_refits, rtol=1e-7, atol=1e-10)
 
 
 def test_rows_of_weight_zero_and_other_training_parts_take_the_loop():

@@ -74,7 +74,7 @@ def test_explain_warns_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         route = fl.explain(Tilted(), X, Y, cv=4)
-    assert route == fl.Path("refit", f"Tilted: {REASON}") == Route("refit", f"Tilted: {REASON}", "")
+    assert route == fl.Route("refit", f"Tilted: {REASON}") == Route("refit", f"Tilted: {REASON}", "")
     assert str(route) == f"refit: Tilted: {REASON}"
 
 

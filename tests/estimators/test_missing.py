@@ -52,6 +52,19 @@ def test_an_unknown_argument_is_named_with_what_to_write(kind, name, hint):
     assert error.value.__suppress_context__
 
 
+def test_set_params_has_the_hint_of_the_constructor():
+    for model, params, hint in (
+        (LSSVC(), {"C": 1.0}, r"Did you mean alpha = 1 / C\?$"),
+        (LSSVC(), {"alpha": 2.0, "max_iter": 9}, "Leave it out: the fit is solved directly, without iterations.$"),
+        (FoldlessSearchCV(LSSVC()), {"param_distributions": {}}, r"Did you mean param_grid\?$"),
+        (FoldlessSearchCV(LSSVC()), {"estimator__C": 1.0}, r"Did you mean alpha = 1 / C\?$"),
+        (LSSVC(), {"xyzzy": 1.0}, r"standardize'\]\.$"),
+    ):
+        with pytest.raises(ValueError, match=rf"^Invalid parameter .* {hint}|^Invalid parameter .*{hint}"):
+            model.set_params(**params)
+    assert LSSVC().set_params(alpha=2.0).alpha == 2.0
+
+
 @every_kind
 def test_an_argument_that_nothing_resembles_is_named_alone(kind):
     arguments = (KINDS | MADE_OF_OTHERS)[kind]
@@ -78,7 +91,7 @@ def test_arguments_that_moved_are_named_with_their_place():
     with pytest.raises(TypeError, match=r"'feature_scaling'. Write method=Optimizer\(feature_scaling=True\)"):
         FoldlessSearchCV(LSSVC(), feature_scaling=True)
     for kernel, hint in ((Nystroem("rbf"), r"Did you mean kernel__n_landmarks\?"), ("rbf", r"Write kernel=Nystroem\(")):
-        with pytest.raises(ValueError, match=rf"'n_landmarks': {hint}"):
+        with pytest.raises(ValueError, match=rf"'n_landmarks' for estimator LSSVC.* {hint}"):
             FoldlessSearchCV(LSSVC(kernel), {"n_landmarks": [5, 10]}).fit(X, LABELS)
 
 

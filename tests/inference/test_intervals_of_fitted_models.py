@@ -1,13 +1,12 @@
-"""Intervals of estimators and searches that are fitted: those of the function on the same rows."""
+"""Intervals of fitted estimators: those of the function on the same rows."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GroupKFold
 
-from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
+from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from foldless.model_selection import score_interval
 
 RNG = np.random.default_rng(0)
@@ -81,31 +80,3 @@ def test_bad_calls_of_estimators_say_what_to_try():
         few.score_interval(scoring="roc_auc")
     with pytest.raises(NotFittedError):
         LSSVR().score_interval()
-
-
-GRID = {"alpha": [0.1, 10.0], "gamma": [0.3]}
-SEARCHES = {
-    "classes": (FoldlessSearchCV(LSSVC(), GRID), THREE, {}),
-    "values": (FoldlessSearchCV(LSSVR(), GRID), VALUES, {"sample_weight": WEIGHT}),
-    "a score that decides": (FoldlessSearchCV(LSSVC(), GRID, scoring="roc_auc", cv=3), TWO, {}),
-    "groups": (FoldlessSearchCV(LSSVR(), GRID, cv=GroupKFold(2)), VALUES, {"groups": np.arange(40) % 8}),
-}
-
-
-@pytest.mark.parametrize("case", SEARCHES)
-def test_the_interval_of_a_search_is_that_of_the_function(case):
-    search, y, given = SEARCHES[case]
-    weight, groups = given.get("sample_weight"), given.get("groups")
-    found = search.fit(X, y, **given).score_interval(cv=3, n_repeats=1, random_state=7)
-    options = {"params": None if weight is None else {"sample_weight": weight}, "groups": groups}
-    options |= {"scoring": search.scoring, "cv": 3, "n_repeats": 1, "random_state": 7}
-    expected = score_interval(search, X, y, **options)
-    assert_allclose(numbers(found), numbers(expected), rtol=1e-9)
-    assert "is repeated" in found.path.reason
-
-
-def test_a_search_whose_rows_have_changed_has_no_interval():
-    search = FoldlessSearchCV(LSSVC(), GRID).fit(X, TWO)
-    search.forget([0])
-    with pytest.raises(ValueError, match=r"score_interval needs the rows of fit.*fit again"):
-        search.score_interval()

@@ -2,10 +2,11 @@
 
 import pickle
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from scipy.spatial.distance import cdist, pdist
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
@@ -16,7 +17,7 @@ from foldless._engine.tuning.descent import Objective
 from foldless._engine.tuning.selection import Selection
 from foldless._engine.tuning.space import Space
 from foldless._sklearn.candidates import SearchData
-from foldless.kernels import Kernel, Number
+from foldless.kernels import FeatureMap, Kernel, Number
 from foldless.model_selection import Optimizer, cross_val_predict, nested_cross_validate, permutation_test_score
 
 
@@ -172,7 +173,7 @@ def test_default_grid_is_the_kernels_own():
 
 
 def test_gradient_equals_central_differences():
-    task, _, _ = SearchData(X, LABELS).task(LSSVC(RationalQuadratic(1.5, 0.8), alpha=0.3))
+    task = SearchData(X, LABELS).task(LSSVC(RationalQuadratic(1.5, 0.8), alpha=0.3)).task
     space = Space(task.problem.kernel)
     objective = Objective(Selection.of(task, CRITERIA["press"]), space, None)
     x, h = space.pack(0.3, task.problem.kernel), 1e-5
@@ -229,3 +230,38 @@ def test_folds_equal_refits(estimator, y):
     found = cross_val_predict(estimator, X, y, cv=splits, method=method)
     for train, test in splits:
         np.testing.assert_allclose(found[test], outputs(clone(estimator).fit(X[train], y[train]), X[test]), atol=1e-9)
+
+
+class Undecorated(Kernel):
+    length: Annotated[float, Number()] = 1.0
+
+    def gram(self, X, Z=None):
+        return np.exp(-cdist(X, X if Z is None else Z) / self.length)
+
+    def diag(self, X):
+        return np.ones(len(X))
+
+
+class WithConstructor(Undecorated):
+    def __init__(self, length=1.0):
+        self.length = length
+
+
+@pytest.mark.parametrize(
+    "make", [Undecorated, lambda: Undecorated(length=2.0), lambda: LSSVC(WithConstructor(2.0)).fit(X, LABELS)]
+)
+def test_a_kernel_that_is_no_dataclass_is_refused(make):
+    with pytest.raises(TypeError, match=r"^\w+: the parameters of a kernel .*Write @dataclass\(frozen=True\)"):
+        make()
+
+
+class Squares(FeatureMap):
+    name: ClassVar[str] = "squares"
+
+    def features(self, X):
+        return np.square(X)
+
+
+def test_a_kernel_without_parameters_needs_no_decorator():
+    decisions = LSSVC(Squares()).fit(X, LABELS).decision_function(X)
+    assert_array_equal(decisions, LSSVC("linear").fit(np.square(X), LABELS).decision_function(np.square(X)))

@@ -67,7 +67,8 @@ def test_permutation_scores_with_basis_functions_of_all_rows_equal_the_oracle(es
     orders = orders_of(N)
     K = kernels.resolve("rbf", X, gamma=0.1).gram(X)
     settings = {"w": np.ones(N), "penalty": "coef"}
-    task, classes, _ = PermutationData(X, y).task(estimator)
+    built = PermutationData(X, y).task(estimator)
+    task, classes = built.task, built.classes
     scores = []
     for order in orders:
         codes, own = task.codes[order], []

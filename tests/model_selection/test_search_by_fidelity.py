@@ -233,14 +233,14 @@ def test_an_interrupt_keeps_the_best_so_far(monkeypatch, size):
 
 
 def test_an_interrupt_of_a_search_inside_ends_the_whole(monkeypatch):
-    fit = FoldlessSearchCV.fit
+    fit = FoldlessSearchCV._fit_data
 
     def interrupted(search, *args, **options):
         found = fit(search, *args, **options)
         found.stopped_ = "interrupted"
         return found
 
-    monkeypatch.setattr(FoldlessSearchCV, "fit", interrupted)
+    monkeypatch.setattr(FoldlessSearchCV, "_fit_data", interrupted)
     with pytest.raises(KeyboardInterrupt):
         nested_cross_validate(FoldlessSearchCV(LSSVC()), X, Y, cv=2)
 

@@ -245,3 +245,11 @@ def test_float32_is_searched_in_single_precision():
     double = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=10)).fit(X, LABELS)
     assert search.decision_function(X.astype(np.float32)).dtype == np.float32
     assert search.best_criterion_ == pytest.approx(double.best_criterion_, rel=1e-2)
+
+
+def test_a_fitted_search_keeps_the_rows_in_its_best_estimator_alone():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 500)), np.arange(40) % 2
+    search = FoldlessSearchCV(LSSVC("linear"), {"alpha": [0.1, 1.0]}).fit(X, y)
+    del search.best_estimator_
+    assert len(pickle.dumps(search)) < X.nbytes / 2

@@ -40,7 +40,7 @@ WITH_COLUMNS = [each for each in EVERYONE if "loo" not in each.id]
 
 
 def fitted_columns(estimator, X, y, orders, weight=None):
-    task, *_ = PermutationData(X, y, weight).task(estimator)
+    task = PermutationData(X, y, weight).task(estimator).task
     return Labelings.of(Solver.of(task.problem), task, truth_of(task, orders))
 
 
@@ -144,7 +144,7 @@ def test_number_of_columns_of_labelings():
 @pytest.mark.parametrize("kind", ["LSSVC", "KFDA coef", "LSSVC linear", "RidgeClassifier", "LSSVC no intercept"])
 def test_solver_equals_refits_for_any_columns_and_rows(kind, monkeypatch):
     """Also of some of the rows, with a P that is known already."""
-    task, *_ = PermutationData(X, LABELS, WEIGHT).task(THREE_CLASS_ESTIMATORS[kind])
+    task = PermutationData(X, LABELS, WEIGHT).task(THREE_CLASS_ESTIMATORS[kind]).task
     rows, everything = np.flatnonzero(WEIGHT)[3:], np.arange(N)
     problem = task.problem.restricted(rows)
     Y, orders = np.random.default_rng(0).normal(size=(N, 5)), orders_of(N, m=1)
@@ -171,7 +171,7 @@ def test_solver_equals_refits_for_any_columns_and_rows(kind, monkeypatch):
 @pytest.mark.parametrize("confounds", [None, CONFOUNDS], ids=["", "confounds"])
 @pytest.mark.parametrize("kind", ["LSSVC", "LSSVC linear", "LSSVC coef", "LSSVC no intercept"])
 def test_decisions_at_other_features_equal_refits(kind, confounds):
-    task, *_ = PermutationData(X, LABELS, WEIGHT, confounds).task(THREE_CLASS_ESTIMATORS[kind])
+    task = PermutationData(X, LABELS, WEIGHT, confounds).task(THREE_CLASS_ESTIMATORS[kind]).task
     others = np.random.default_rng(3).normal(size=X.shape)
     orders = orders_of(N, m=2)
     fitted = Labelings.of(Solver.of(task.problem), task, truth_of(task, orders))

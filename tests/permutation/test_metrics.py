@@ -55,7 +55,7 @@ def test_metrics_of_labels_are_scikit_learns_row_by_row(name, n_classes):
     expected = [function(true, label.astype(int)) for true, label in zip(codes, labels, strict=True)]
     expected = 1 - np.array(expected) if name == "ber" else expected
     assert_allclose(found, expected, rtol=0, atol=1e-15)
-    one = [METRICS[name].theirs(true, label.astype(int)) for true, label in zip(codes, labels, strict=True)]
+    one = [METRICS[name].sklearn_metric(true, label.astype(int)) for true, label in zip(codes, labels, strict=True)]
     assert_allclose(one, expected, rtol=0, atol=1e-15)
 
 
@@ -99,7 +99,7 @@ def test_metrics_of_values_are_scikit_learns_row_by_row(name, k):
     rows = [(t.T, d.T) for t, d in zip(T, D, strict=True)]
     assert_allclose(METRICS[name].function(D, T), [expected(*row) for row in rows], rtol=1e-12, atol=1e-14)
     assert_allclose(
-        [METRICS[name].theirs(*row) for row in rows], [expected(*row) for row in rows], rtol=1e-12, atol=1e-14
+        [METRICS[name].sklearn_metric(*row) for row in rows], [expected(*row) for row in rows], rtol=1e-12, atol=1e-14
     )
 
 

@@ -8,14 +8,14 @@ from numpy.testing import assert_allclose
 from sklearn import model_selection as skl
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
-from sklearn.metrics import make_scorer, recall_score
+from sklearn.metrics import accuracy_score, make_scorer, recall_score
 
 from foldless import LSSVC, KernelFisherDiscriminant
 from foldless._engine.permutation.metrics import Metric
 from foldless._engine.permutation.nulls import Exchangeable
 from foldless._engine.readout.codings import chosen_among_close
 from foldless.estimators.metrics import METRICS
-from foldless.model_selection import permutation_test_score
+from foldless.model_selection import cross_val_score, cross_validate, permutation_test_score
 
 N, M = 45, 12
 RNG = np.random.default_rng(1)
@@ -91,3 +91,40 @@ def test_a_metric_of_two_rows_refuses_leave_one_out():
     metric = replace(GEOMETRIC_MEAN, rows=2)
     with pytest.raises(ValueError, match="scoring='geometric_mean' needs at least 2 held-out rows"):
         permutation_test_score(LSSVC(), X, Y, cv=skl.LeaveOneOut(), scoring=metric)
+
+
+def test_a_metric_scores_the_splits_of_a_cross_validation():
+    scorer, options = make_scorer(geometric_mean_of_one), {"cv": SPLITS}
+    expected = skl.cross_val_score(LSSVC(gamma=0.2), X, Y, scoring=scorer, **options)
+    assert_allclose(cross_val_score(LSSVC(gamma=0.2), X, Y, scoring=GEOMETRIC_MEAN, **options), expected, rtol=1e-12)
+    several = {"mean": GEOMETRIC_MEAN, "accuracy": "accuracy"}
+    found = cross_validate(LSSVC(gamma=0.2), X, Y, scoring=several, **options)
+    assert_allclose(found["test_mean"], expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="is of all held-out rows together; it is for permutation tests"):
+        cross_val_score(LSSVC(), X, Y, scoring=replace(GEOMETRIC_MEAN, pooled=True))
+
+
+def test_the_score_of_one_labeling_follows_from_a_metric_of_values():
+    values = X[:, 0] + X[:, 1]
+    least = Metric(lambda D, T: -np.abs(T - D).max((1, 2)), labels=False)
+    expected = [-np.abs(model.predict(X[test]) - values[test]).max() for model, test in fitted_parts(values)]
+    assert_allclose(cross_val_score(Ridge(), X, values, cv=SPLITS, scoring=least), expected, rtol=1e-9)
+    found = permutation_test_score(Ridge(), X, values, cv=SPLITS, scoring=least, n_permutations=0)
+    assert_allclose(found.score, np.mean(expected), rtol=1e-9)
+
+
+def fitted_parts(values):
+    return [(Ridge().fit(X[train], values[train]), test) for train, test in SPLITS]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((geometric_mean,), "labels=None must be True for a score of class labels or False"),
+        ((geometric_mean, True), "sklearn_metric=None; a score of class labels needs"),
+        (("accuracy", True, accuracy_score), "function='accuracy' must be a function"),
+    ],
+)
+def test_what_a_metric_lacks_is_named(arguments, message):
+    with pytest.raises(TypeError, match=message):
+        Metric(*arguments)

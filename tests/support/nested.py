@@ -4,6 +4,7 @@ import numpy as np
 
 import foldless.model_selection._nested as _nested
 from foldless import KernelFisherDiscriminant
+from foldless._engine.tuning.grid import NestedCost
 from support.tolerances import assert_close
 
 N, D = 30, 4
@@ -80,6 +81,6 @@ def force_route(monkeypatch, shared):
 
     def decide(problem, n_alphas, outer, inner):
         features = problem.through_features(len(problem.active))
-        return shared and not features
+        return NestedCost(0.0, shared and not features)
 
-    monkeypatch.setattr(_nested, "sharing_pays", decide)
+    monkeypatch.setattr(_nested, "nested_cost", decide)

@@ -13,7 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from foldless._sklearn.confounded import given_confounds
-from foldless._sklearn.permutation_spec import PermutationRequest
+from foldless._sklearn.request import PermutationRequest
 from foldless.model_selection import permutation_test_score
 from foldless.model_selection._patterns import run_pattern_test
 from foldless.model_selection._permutation import run_permutation_test

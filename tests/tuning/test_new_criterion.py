@@ -90,7 +90,7 @@ def test_grid_search_equals_refits(case, n_splits):
 @smooth_cases
 def test_gradient_equals_central_differences(case):
     criterion, estimator, y = CASES[case]
-    task, _, _ = SearchData(X, y).task(clone(estimator).set_params(gamma=0.3))
+    task = SearchData(X, y).task(clone(estimator).set_params(gamma=0.3)).task
     space = Space(task.problem.kernel)
     objective = Objective(Selection.of(task, criterion), space, None)
     x, h = space.pack(0.3, task.problem.kernel), 1e-5

@@ -19,7 +19,7 @@ from support.tolerances import assert_close
 
 
 def task_of(estimator, y=LABELS, w=None, data=X):
-    return TASKS[type(estimator)](estimator, data, y, w)[0]
+    return TASKS[type(estimator)](estimator, data, y, w).task
 
 
 def objective_of(estimator, groups=None, n_alphas=1, prior=None, criterion="press", splits=None, y=LABELS, w=None):

@@ -7,6 +7,7 @@ refit.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Real
 
 import numpy as np
@@ -24,9 +25,17 @@ from foldless._engine.readout.task import Task
 from foldless._sklearn.pipelines import Search, check_steps, split_steps
 from foldless._sklearn.route import NoClosedForm, NoSharedP
 from foldless._sklearn.scorers import named_scorers, wants_probabilities
-from foldless.estimators.access import EstimatorTask, chooses_landmarks, task_of
+from foldless.estimators.access import EstimatorTask, checked_rows_of, chooses_landmarks, task_of, task_on_rows
 from foldless.estimators.adaptive import AdaptiveKDA
-from foldless.estimators.checks import as_confounds, check_confounds, check_square, check_weights, dense
+from foldless.estimators.checks import (
+    FLOATS,
+    are_plain,
+    as_confounds,
+    check_confounds,
+    check_square,
+    check_weights,
+    dense,
+)
 from foldless.estimators.fisher import KernelFisherDiscriminant
 from foldless.estimators.lssvm import LSSVC, LSSVR
 from foldless.estimators.meta import OneAgainstAllClassifier, SlidingWindow
@@ -48,7 +57,8 @@ def _checked(estimator, X, y, sample_weight, *, numeric, widened=False):
         raise _no_closed_form(estimator, f"alpha={estimator.alpha!r} is not positive")
     if isinstance(X, np.ndarray | list) and np.asarray(X).dtype.kind in "US":
         raise ValueError("X holds strings, which scikit-learn's estimators refuse; convert it, X.astype(float) say.")
-    X, y = check_X_y(X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True, y_numeric=numeric)
+    if not are_plain(X, y, FLOATS) or (numeric and y.dtype.kind == "U"):
+        X, y = check_X_y(X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, y_numeric=numeric)
     X = canonical(X)
     if widened and y.dtype.kind in "fiub" and np.result_type(X.dtype, y.dtype) != np.float32:
         X = X.astype(np.float64, copy=False)
@@ -168,12 +178,12 @@ NO_CLOSED_FORM = {
 }
 
 
-def closed_form_estimator(estimator, fit_params):
-    """The least-squares estimator to solve: itself, or the last step of a pipeline that only passes X on.
+def closed_form_estimator(steps, fit_params):
+    """The least-squares estimator to solve: the last of the :class:`Steps` of an estimator, if the others pass X on.
 
-    From types and parameters alone; data may still object.
+    From types and parameters alone, those of ``fit`` by the names that the last step has for them; data may still
+    object.
     """
-    steps = split_steps(estimator)
     last, kind = steps.last, type(steps.last)
     reason = f"{kind.__name__} is not a least-squares model foldless knows"
     if isinstance(last, Search):
@@ -181,12 +191,12 @@ def closed_form_estimator(estimator, fit_params):
     if kind in NO_CLOSED_FORM:
         reason = f"{kind.__name__} {NO_CLOSED_FORM[kind]}"
     if kind not in TASKS:
-        raise NoClosedForm(reason if last is estimator else f"the pipeline ends in {kind.__name__}: {reason}")
+        raise NoClosedForm(f"the pipeline ends in {kind.__name__}: {reason}" if steps.name else reason)
     if steps.first is not None:
         check_steps(steps.first)
         raise NoSharedP(f"{steps.names} fitted on each training part, then one solve of {kind.__name__} there")
     allowed = {"sample_weight", "confounds"} if kind in FOLDLESS_ESTIMATORS else {"sample_weight"}
-    check_fit_params(set(steps.fit_params_of_last(fit_params)) - allowed)
+    check_fit_params(fit_params.keys() - allowed)
     if chooses_landmarks(last):
         reason = f"landmarks chosen on each training part, then one solve of {kind.__name__} there"
         raise NoSharedP(reason, "per_fold=False of the kernel")
@@ -232,14 +242,25 @@ def freeze_class_weights(estimator, y):
     return clone(estimator).set_params(class_weight=dict(zip(classes, factors, strict=True)))
 
 
-def build_task(estimator, X, y, sample_weight=None, confounds=None, **options):
-    """The :class:`EstimatorTask` of an estimator in ``TASKS`` on these data; ``options`` are those of its function.
+def placeholder_task(estimator, y, sample_weight):
+    """The :class:`EstimatorTask` of the targets of an estimator of foldless, on a placeholder for X; y is checked."""
+    estimator, X = clone(estimator).set_params(kernel="linear"), np.arange(len(y), dtype=float)[:, None]
+    rows, y = checked_rows_of(estimator, X, y)
+    return task_of(estimator, rows, y, sample_weight)
 
+
+def build_task(estimator, X, y, sample_weight=None, confounds=None, targets=None):
+    """The :class:`EstimatorTask` of an estimator in ``TASKS`` on these data.
+
+    ``targets`` are those of y where they are known, for one of foldless' estimators (:func:`placeholder_task`).
     ``confounds`` are an array or :class:`~foldless.estimators.checks.Confounds`.
     """
-    built = TASKS[type(estimator)](estimator, X, y, sample_weight, **options)
+    if targets is None:
+        estimator_task = TASKS[type(estimator)](estimator, X, y, sample_weight)
+    else:
+        estimator_task = task_on_rows(estimator, X, targets, sample_weight)
     if confounds is None:
-        return built
+        return estimator_task
     confounds = as_confounds(confounds)
-    C = check_confounds(confounds.values, built.task.problem.n)
-    return built._replace(task=built.task.with_confounds(C, in_score=confounds.in_score))
+    C = check_confounds(confounds.values, estimator_task.task.problem.n)
+    return replace(estimator_task, task=estimator_task.task.with_confounds(C, in_score=confounds.in_score))

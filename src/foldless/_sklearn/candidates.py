@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing, check_random_state, get_tags
+from sklearn.utils.metaestimators import _safe_split
 
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.readout.task import Task
@@ -26,11 +27,13 @@ from foldless._sklearn.adapters import (
     build_task,
     freeze_class_weights,
 )
-from foldless._sklearn.pipelines import split_steps, with_last
+from foldless._sklearn.pipelines import split_steps, with_fitted_steps, with_last
 from foldless._sklearn.route import require_closed_form
 from foldless._sklearn.steps import RowsBehindSteps, content
 from foldless.estimators import OneAgainstAllClassifier
+from foldless.estimators.checks import ValidatedRows
 from foldless.estimators.missing import parameter_hint
+from foldless.estimators.rows import without_none
 from foldless.kernels.registry import KERNELS, SHORTHANDS, check_shorthands, has_parameters, is_precomputed
 
 
@@ -84,9 +87,10 @@ def with_params(estimator, params):
     except (AttributeError, ValueError) as error:  # the former where a kernel is a name, and has no parameters
         prefix, names = split_steps(estimator).prefix, estimator.get_params()
         unknown = [name for name in params if name not in names]
-        hints = [f"{name!r}: {hint}" for name in unknown if (hint := parameter_hint(name, names, prefix))]
+        hints = {name: parameter_hint(name, names, prefix) for name in unknown}
         what = str(error) if isinstance(error, ValueError) else f"param_grid: {sorted(params)} cannot be set."
-        raise ValueError(" ".join([what, *hints])) from None
+        more = [f"{name!r}: {hint}" for name, hint in hints.items() if hint and not what.endswith(hint)]
+        raise ValueError(" ".join([what, *more])) from None
 
 
 def chosen_setting(estimator, params, classes):
@@ -99,26 +103,28 @@ def chosen_setting(estimator, params, classes):
     return with_last(of_classes[0], one_against_all)
 
 
-def _task_of(estimator, X, y, sample_weight, confounds, **options):
-    """(task, classes, flat) of an estimator without steps in front; a ValueError says why there is none."""
+def _task_of(estimator, X, y, sample_weight, confounds):
+    """The :class:`EstimatorTask` of an estimator without steps in front; a ValueError says why there is none."""
     estimator = freeze_class_weights(estimator, y)
-    built = require_closed_form(
-        lambda: build_task(estimator, X, y, sample_weight, confounds, **options),
+    estimator_task = require_closed_form(
+        lambda: build_task(estimator, X, y, sample_weight, confounds),
         lambda obstacle: f"FoldlessSearchCV: {obstacle}; use scikit-learn's GridSearchCV for this setting.",
     )
-    if built.classes is not None and len(built.classes) < 2:
+    if estimator_task.classes is not None and len(estimator_task.classes) < 2:
         name = type(estimator).__name__
-        only = built.classes.tolist()[0]
+        only = estimator_task.classes.tolist()[0]
         raise ValueError(f"y holds one class only ({only!r}); {name} needs at least two classes.")
-    return built
+    return estimator_task
 
 
 def targets_of(estimator, y, sample_weight):
-    """(task, classes, flat) of an estimator with the right targets, and a placeholder for X."""
+    """The :class:`EstimatorTask` of an estimator with the right targets, and a placeholder for X."""
     last = clone(split_steps(estimator).last)
     if hasattr(last, "kernel"):
         last.set_params(kernel="linear")
-    return _task_of(last, np.arange(len(y), dtype=float)[:, None], y, sample_weight, None)
+    X: Any = np.arange(len(y), dtype=float)[:, None]
+    X = ValidatedRows(X) if isinstance(last, FOLDLESS_ESTIMATORS) else X
+    return _task_of(last, X, y, sample_weight, None)
 
 
 def kernel_prefix(estimator):
@@ -160,7 +166,7 @@ class SearchData:
         return np.arange(len(self.y)) if self.sample_weight is None else np.flatnonzero(self.sample_weight)
 
     def task(self, estimator):
-        """(task, classes, flat) of an estimator behind its steps; where these are fitted on parts, on the first."""
+        """The :class:`EstimatorTask` of an estimator behind its steps; where these are fitted on parts, of one."""
         return self.tasks(estimator)[0]
 
     def tasks(self, estimator, labels=None):
@@ -186,7 +192,53 @@ class SearchData:
             return _task_of(last, rows.X, y, weight, self.confounds)
         X, checked_y = rows.checked(last, self.y)
         y = checked_y if y is self.y else y  # else indicators of one class
-        return _task_of(last, X, y, weight, self.confounds, checked=True)
+        return _task_of(last, X, y, weight, self.confounds)
+
+    def with_parts(self, parts):
+        """The same data with steps that are fitted on the training rows of these parts."""
+        return self if parts is None else SearchData(self.X, self.y, self.sample_weight, self.confounds, parts)
+
+    def checked_rows(self, estimator):
+        """X as an estimator of foldless checks it, once for all; None behind first steps, and for other estimators."""
+        steps = split_steps(estimator)
+        if steps.first is not None or not isinstance(steps.last, FOLDLESS_ESTIMATORS) or self.parts is not None:
+            return None
+        return self.rows.behind(estimator)[0].checked(steps.last, self.y)[0]
+
+    def subset(self, rows, estimator):
+        """The data of some rows; those that were checked are not checked again."""
+        pairwise = get_tags(estimator).input_tags.pairwise
+        X, y = _safe_split(estimator, self.X, self.y, rows)
+        weight = None if self.sample_weight is None else self.sample_weight[rows]
+        confounds = None if self.confounds is None else self.confounds[rows]
+        part = SearchData(X, y, weight, confounds)
+        if self.checked_rows(estimator) is not None:
+            everything = self.rows.behind(estimator)[0]
+            part.rows.transformed[None] = [everything.subset(X, rows, np.ix_(rows, rows) if pairwise else rows)], None
+        return part
+
+    def rows_to_predict(self, estimator, rows, train):
+        """Some rows of X for an estimator that was fitted on the rows ``train``."""
+        checked = self.checked_rows(estimator)
+        if checked is None:
+            return _safe_split(estimator, self.X, self.y, rows, train)[0]
+        return checked[np.ix_(rows, train) if get_tags(estimator).input_tags.pairwise else rows]
+
+    def fit(self, estimator, y):
+        """Fit an estimator with its steps to all rows, which are transformed and checked already."""
+        steps = split_steps(estimator)
+        params = {"sample_weight": self.sample_weight, "confounds": self.confounds}
+        if steps.first is not None and self.parts is not None:
+            return estimator.fit(self.X, y, **steps.fit_params(**params))
+        rows, last = self.rows.behind(estimator)[0], steps.last
+        X = rows.X
+        if isinstance(last, OneAgainstAllClassifier):
+            first = last.estimators[0][1]
+            X = rows.checked(first, self.y)[0] if isinstance(first, FOLDLESS_ESTIMATORS) else X
+        elif isinstance(last, FOLDLESS_ESTIMATORS):
+            X, y = rows.checked(last, self.y)
+        last.fit(X, y, **without_none(**params))
+        return with_fitted_steps(estimator, rows.fitted, last)
 
 
 # -- grids -------------------------------------------------------------------------------------------------------------
@@ -220,21 +272,23 @@ def settings(estimator, param_grid, data):
     for grid in _checked_grids(estimator, param_grid, data):
         contents = {key: [content(value) for value in values] for key, values in grid.items()}
         for params, kinds in zip(ParameterGrid(grid), ParameterGrid(contents), strict=True):
-            rest = params.copy()
+            kernel_params = params.copy()
             kinds.pop(name, None)
-            alpha: Any = rest.pop(name) if name in rest else check_known(with_params(estimator, rest)).alpha
+            alpha: Any = kernel_params.pop(name, None)
+            if name not in params:
+                alpha = check_known(with_params(estimator, kernel_params)).alpha
             if not isinstance(alpha, Real) or not np.isfinite(float(alpha)) or alpha <= 0:
                 raise ValueError(f"param_grid: {name}={alpha!r} must be a finite number > 0.")
-            _, alphas, places = groups.setdefault(tuple(kinds.items()), (rest, [], []))
+            _, alphas, places = groups.setdefault(tuple(kinds.items()), (kernel_params, [], []))
             alphas.append(float(alpha))
             places.append(len(candidate_list))
             candidate_list.append(params)
     result = []
-    for rest, alphas, places in groups.values():
-        built = data.tasks(with_params(estimator, {**rest, name: min(alphas)}))
-        tasks = () if data.parts is None else tuple(part.task for part in built)
-        task, classes, flat = built[0]
-        result.append(Setting(task, classes, flat, alphas, places, tasks, data.active))
+    for kernel_params, alphas, places in groups.values():
+        estimator_task = data.tasks(with_params(estimator, {**kernel_params, name: min(alphas)}))
+        tasks = () if data.parts is None else tuple(part.task for part in estimator_task)
+        first = estimator_task[0]
+        result.append(Setting(first.task, first.classes, first.flat, alphas, places, tasks, data.active))
     return candidate_list, result
 
 
@@ -259,7 +313,8 @@ def starting_points(spec, estimator, param_grid, data):
     step_prefix = split_steps(estimator).prefix
     for params in candidates(estimator, param_grid or {}, data):
         single = with_params(estimator, params)
-        task, classes, _ = data.task(single)
+        estimator_task = data.task(single)
+        task, classes = estimator_task.task, estimator_task.classes
         several, prefix = task.n_classes > 2, kernel_prefix(single)
         space = _space(spec, single, task.problem, task.n_classes if several and spec.share == "kernel" else 1)
         bounds = {name: pair for name, pair in spec.bounds.items() if name.startswith((step_prefix + "alpha", prefix))}
@@ -340,7 +395,8 @@ def by_grid(search, data):
 
 def beginning(spec, estimator, data):
     """(start, default grid) of a search by fidelity."""
-    task, classes, _ = data.task(estimator)
+    estimator_task = data.task(estimator)
+    task, classes = estimator_task.task, estimator_task.classes
     prefix, step_prefix = kernel_prefix(estimator), split_steps(estimator).prefix
     if spec.feature_scaling:
         _space(spec, estimator, task.problem, 1)  # raises an error where features have no scales
@@ -374,12 +430,12 @@ def heldout_scores(estimator, data, splits):
     return columns[0][0], np.column_stack([scores for _, scores in columns])
 
 
-def _heldout_scores(built, data, splits):
-    task, spec = built[0].task, SearchSpec(CRITERIA["press"])
+def _heldout_scores(estimator_task, data, splits):
+    task, spec = estimator_task[0].task, SearchSpec(CRITERIA["press"])
     if data.parts is None:
         selection = spec.selection(task, splits)
         scores = selection.scores(Solution.fit(task.problem, selection.rows, task.Y[selection.rows]))
     else:
-        selection = selection_of_parts(spec, [part.task for part in built], splits, data.active)
+        selection = selection_of_parts(spec, [part.task for part in estimator_task], splits, data.active)
         scores = selection.scores_at(task.problem.alpha)
     return selection.tested_rows, scores[selection.tested]

@@ -1,8 +1,8 @@
-"""A cross-validation in closed form: held-out decisions of all splits at once, without a loop of scikit-learn.
+"""A cross-validation in closed form: held-out outputs of all splits at once, without a loop of scikit-learn.
 
 Where every training part is all but its test set, sets of equally many rows are one batch of small systems in P (large
 ones are taken one by one), and the common scores are array operations over the batch. What does not fit in here (other
-training parts, probabilities, fitted estimators, scores of training rows) goes through scikit-learn's own loop and a
+training parts, rows of weight 0, fitted estimators, scores of training rows) goes through scikit-learn's own loop and a
 stand-in (``standin``), which costs about a millisecond a split, more than a small fit.
 """
 
@@ -14,18 +14,23 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import LeaveOneOut, LeavePOut
 from sklearn.utils import _safe_indexing
 
 from foldless._engine.heldout.sets import Sets
 from foldless._engine.permutation.metrics import confusions
+from foldless._engine.precision.base import SingularBlockError
 from foldless._engine.readout.codings import chosen_labels
 from foldless._engine.readout.task import Task
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS
 from foldless._sklearn.pipelines import split_steps, with_last
-from foldless._sklearn.route import warn_caller
-from foldless._sklearn.scorers import known_outputs, named_scorers
+from foldless._sklearn.scorers import (
+    decision_columns,
+    defined_scores,
+    named_scorers,
+    stored_outputs,
+    wants_probabilities,
+)
 from foldless.estimators.access import fitted_on_part, rows_of
 from foldless.estimators.checks import warn_of_strata
 from foldless.estimators.metrics import METRICS
@@ -46,6 +51,7 @@ class ClosedFormRun:
     y: Any
     sample_weight: Any
     parts: Any  # models of training parts
+    checked: Any = None  # that of the :class:`EstimatorTask`
 
     @property
     def rows(self):
@@ -73,9 +79,18 @@ class ClosedFormRun:
         rule = self.task.rule(self.parts.whole, probabilities=kind == "proba") if idle else None
         return self.outputs(self.task.loo_outputs(self.parts, rule, kind), method)
 
+    @property
+    def all_rows_count(self):
+        """Whether no row has a weight of 0: held-out rows of weight 0 need the models of training parts themselves."""
+        return len(self.task.problem.active) == self.task.problem.n
+
     def decide(self, sets):
         """Decisions (N,) or (N, c), or values (N, m), of the rows of all sets by the models without each."""
         return self.task.held_out_decisions(self.parts, sets)
+
+    def decide_with_probabilities(self, sets):
+        """(decisions, probabilities (N, c)) of the same, each calibrated inside its training part."""
+        return self.task.held_out_outputs(self.parts, sets)
 
     def check_materialises(self):
         """Refuse fitted estimators of training parts where they could not give the held-out predictions again."""
@@ -91,7 +106,7 @@ class ClosedFormRun:
         """The caller's estimator, fitted on a training part: from P for one of foldless' own, else refitted."""
         steps = split_steps(self.outer)
         if steps.first is None and isinstance(self.estimator, FOLDLESS_ESTIMATORS):
-            fitted = fitted_on_part(self.estimator, self.task, model, train, self.X, self.y, self.sample_weight)
+            fitted = fitted_on_part(self.checked, self.task, model, train, self.sample_weight)
             return fitted if self.outer is self.estimator else with_last(self.outer, fitted)
         weight = None if self.sample_weight is None else np.asarray(self.sample_weight)[train]
         rows = rows_of(self.estimator, self.X, train, train)
@@ -110,89 +125,74 @@ def left_out_sets(cv, n):
     return Sets.from_splits(cv, n)
 
 
-def _decides_all_rows(task):
-    """Whether held-out decisions, of rows that all count, are all that is needed."""
-    return not task.readout.cuts and len(task.problem.active) == task.problem.n
-
-
 def predict(run, splits, method):
     """``method`` of every row by the model without its test set, or None."""
-    if method not in ("predict", "decision_function") or not _decides_all_rows(run.task):
-        return None
     n = run.task.problem.n
-    sets = left_out_sets(splits, n)
+    sets = left_out_sets(splits, n) if run.all_rows_count else None
     if sets is None:
         return None
     rows = sets.rows
     if len(rows) != n or (np.bincount(rows, minlength=n) != 1).any():  # no partition
         return None
-    return run.outputs(run.decide(sets)[np.argsort(rows)], method)
+    values = run.decide_with_probabilities(sets)[1] if method.endswith("proba") else run.decide(sets)
+    return run.outputs(values[np.argsort(rows)], method)
 
 
 def validate(run, splits, scoring, counting):
     """(scikit-learn's dictionary of times and scores of all splits, ``counting`` with the labels of rows), or None."""
     start = time.perf_counter()
-    scorers = _scorers(scoring, run.estimator)
-    sets = left_out_sets(splits, run.task.problem.n) if scorers and _decides_all_rows(run.task) else None
+    scorers = _scorers(scoring, run)
+    sets = left_out_sets(splits, run.task.problem.n) if scorers and run.all_rows_count else None
     if sets is None:
         return None
-    decisions = run.decide(sets)
+    calibrated = any(wants_probabilities(scorer) for _, scorer in scorers.values())
+    try:
+        decisions, probabilities = run.decide_with_probabilities(sets) if calibrated else (run.decide(sets), None)
+    except SingularBlockError:  # leave-one-out inside a training part, for its cut or calibration
+        return None
     if isinstance(splits, LeaveOneOut) and run.task.codes is not None:
         warn_of_strata(decisions, run.task.codes)
     by_size = sets.by_size(decisions)
+    shares = [None] * len(by_size) if probabilities is None else [raw for *_, raw in sets.by_size(probabilities)]
     fitted = time.perf_counter()
     n_splits = len(sets)
     scores = {name: np.empty(n_splits) for name in scorers}
-    for numbers, rows, raw in by_size:
+    for (numbers, rows, raw), proba in zip(by_size, shares, strict=True):
         for name, (metric_name, scorer) in scorers.items():
             try:
-                scores[name][numbers] = _scores(run, metric_name, scorer, rows, raw)
-            except Exception:  # scikit-learn's loop reports the error of every split
+                scores[name][numbers] = _scores(run, metric_name, scorer, rows, raw, proba)
+            except Exception:  # as here, scikit-learn's loop reports the error of every split
                 return None
     times = {"fit_time": fitted - start, "score_time": time.perf_counter() - fitted}
     result = {name: np.full(n_splits, seconds / n_splits) for name, seconds in times.items()}
     if counting.of_labels:
         counts = np.zeros(len(run.classes) ** 2, int)
         for _, rows, raw in by_size:
-            counts += confusions(len(run.classes), _columns(raw), run.task.codes[rows]).sum(0)
+            counts += confusions(len(run.classes), decision_columns(raw), run.task.codes[rows]).sum(0)
         counting = counting.with_confusion(counts)
     return result | {f"test_{name}": values for name, values in scores.items()}, counting
 
 
-def _columns(raw):
-    """Decisions (b, k, t) of sets, from those of their rows."""
-    return raw[:, None, :] if raw.ndim == 2 else raw.transpose(0, 2, 1)
-
-
-def _scorers(scoring, estimator):
-    """{name: (name of a metric, scorer)} of scores that judge predictions or decisions; else None."""
+def _scorers(scoring, run):
+    """{name: (name of a metric, scorer)} of scores that follow from what is held out; None where one does not."""
     if scoring is None:
-        scoring = "accuracy" if is_classifier(estimator) else "r2"
+        scoring = "accuracy" if is_classifier(run.estimator) else "r2"
     scorers = named_scorers(scoring)
+    known = RESPONSES if run.task.calibration is None else (*RESPONSES, "predict_proba")
     responses = (getattr(scorer, "_response_method", None) for _, scorer in scorers.values())
-    return scorers if all(response in RESPONSES for response in responses) else None
+    return scorers if all(response in known for response in responses) else None
 
 
-def _scores(run, name, scorer, sets, raw):
-    """Scores (k,) of decisions of the sets."""
+def _scores(run, name, scorer, sets, raw, probabilities):
+    """Scores (k,) of decisions of the sets, and of their probabilities where some score takes them."""
     task = run.task
     metric = METRICS.get(name) if isinstance(name, str) else None
     if metric is not None and metric.suits(task):
-        if sets.shape[1] < metric.rows:
-            warn_caller(
-                f"{name} of a single row is not defined, and nan. Score all held-out predictions together, as"
-                " loo_score_ does, or take larger test sets.",
-                UndefinedMetricWarning,
-            )
-            return np.full(len(sets), np.nan)
-        D = _columns(raw)
         # Values in their own precision, which may be higher than that of X.
         truth = task.codes[sets] if metric.labels else np.reshape(run.y, task.Y.shape)[sets].transpose(0, 2, 1)
-        scores = metric.function(D, truth)
-        if np.isnan(scores).any():
-            warn_caller(f"{name} is not defined for test sets of one class and nan there.", UndefinedMetricWarning)
-        return scores
+        return defined_scores(name, metric, decision_columns(raw), truth)
+    probabilities = [None] * len(sets) if probabilities is None else probabilities
     return [
-        scorer(known_outputs(run.classes, run.flat, decisions), rows[:, None], _safe_indexing(run.y, rows))
-        for decisions, rows in zip(raw, sets, strict=True)
+        scorer(stored_outputs(run.classes, run.flat, decisions, proba), rows[:, None], _safe_indexing(run.y, rows))
+        for decisions, proba, rows in zip(raw, probabilities, sets, strict=True)
     ]

@@ -62,10 +62,10 @@ class Counting:
     def taken_from(self, result):
         """(scikit-learn's dictionary without the counts of labels, this object with them)."""
         scores = {name: values for name, values in result.items() if PREFIX not in name}
-        counted = [values for name, values in result.items() if name.startswith(f"test_{PREFIX}")]
-        if not counted or not np.isfinite(counted).all():
+        of_classes = [values for name, values in result.items() if name.startswith(f"test_{PREFIX}")]
+        if not of_classes or not np.isfinite(of_classes).all():
             return scores, self
-        return scores, self.with_confusion(np.sum(counted, axis=1))
+        return scores, self.with_confusion(np.sum(of_classes, axis=1))
 
     def with_confusion(self, numbers):
         """The same with numbers (c * c,) of rows of each class that got each label."""

@@ -9,7 +9,6 @@ from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
 from foldless._engine.heldout.sets import split_that_repeats_rows
-from foldless._sklearn.scorers import wants_probabilities
 from foldless._sklearn.splits import draw_splits
 
 
@@ -73,22 +72,16 @@ class NestedData:
 
 @dataclass(frozen=True)
 class OuterSplitResult:
-    """The result of one outer split: the best parameters, and their held-out outputs inside and outside."""
+    """The result of one outer split: the best parameters, and their held-out decisions inside and outside.
+
+    Decisions are (t,) for two classes, (t, c) for more, and values (t, m) of a regression.
+    """
 
     params: Any
     inner_loss: float
     outer_loss: float
     inner_rows: np.ndarray
-    inside: Any  # outputs of these rows as scorers take them
-    outside: Any
+    inner_decision: np.ndarray
+    decision: np.ndarray
+    probabilities: np.ndarray | None = None
     estimator: Any = None  # fitted on the training part, where it is to be returned
-
-    def outer_score(self, scorer, y, test):
-        """The score of the test rows."""
-        return scorer(self.outside, test[:, None], _safe_indexing(y, test))
-
-    def inner_score(self, scorer, y):
-        """The score of the inner held-out rows; nan where it needs probabilities."""
-        if wants_probabilities(scorer):
-            return np.nan
-        return scorer(self.inside, self.inner_rows[:, None], _safe_indexing(y, self.inner_rows))

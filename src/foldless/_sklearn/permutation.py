@@ -15,10 +15,10 @@ from sklearn import model_selection as skl
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
-from foldless._engine.heldout.sets import split_that_repeats_rows
-from foldless._engine.permutation.labelings import Solver, labelings_that_fit, truth_of
+from foldless._engine.permutation.labelings import Solver, count_columns, labelings_that_fit, truth_of
 from foldless._engine.permutation.strategies import Batched, BatchedGrid, OneByOne, Strategy, Weighted
-from foldless._engine.permutation.tally import LabelingScore
+from foldless._engine.permutation.tally import DecisionScore
+from foldless._engine.tuning.grid import nested_cost
 from foldless._sklearn import adapters, route
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, TASKS
 from foldless._sklearn.candidates import SearchData, has_grid, settings
@@ -34,11 +34,12 @@ from foldless._sklearn.splits import check_confounds_determined, depends_on_labe
 from foldless._sklearn.standin import StandIn
 from foldless._sklearn.steps import fits_steps
 from foldless.estimators.access import chooses_landmarks
-from foldless.estimators.checks import confounds_left_out, warn_of_scale
+from foldless.estimators.checks import confounds_left_out, warn_of_long_call, warn_of_scale
 from foldless.kernels.registry import is_precomputed, penalised_kernel
 
 FEW = 8  # labelings at a time where each takes its own time
 SOME = 64  # labelings that share the kernel matrix where each has a P
+ARRAYS = 2  # n x n at the same time: P and its factor, or its eigenvectors
 TOGETHER = 256  # labelings that share the making of every candidate's P
 REPEATED = "the search is repeated for every permutation (nested_cross_validate)"
 FIXED_CLASSES = "a model without class_weight, with scoring='balanced_accuracy', takes one P for all permutations"
@@ -52,12 +53,15 @@ FIXED_SEARCH = (
 )
 
 
-def choose_strategy(spec, data, members=None):
-    """The quickest strategy that is exact for this test; with ``members`` models are tested on the features of all."""
+def choose_strategy(spec, data, members=None, *, cautions=True):
+    """The quickest strategy that is exact for this test; with ``members`` models are tested on the features of all.
+
+    Without ``cautions`` nothing warns of rows from which little can be learnt.
+    """
     steps = split_steps(spec.estimator)
     quick = _closed_form if spec.search is None else _batched_grid
     strategy: Strategy
-    strategy, obstacle = try_closed_form(quick, spec, data, steps)
+    strategy, obstacle = try_closed_form(quick, spec, data, steps, cautions)
     if obstacle is not None:
         needs_classes = has_class_weights(steps.last) and type(steps.last) in TASKS
         strategy = OneByOne(obstacle.route, partial(_refit_labeling, spec, data, needs_classes))
@@ -81,23 +85,26 @@ def choose_strategy(spec, data, members=None):
     return replace(strategy, members=members, n_together=at_a_time)
 
 
-def _closed_form(spec, data, steps):
+def _closed_form(spec, data, steps, cautions):
     """Permutations as columns, or one by one from one P."""
     adapters.check_fit_params(set(spec.metadata.fit) - {steps.fit_param("sample_weight")})
     last = steps.last
     each_part = steps.first is not None or chooses_landmarks(last)
     _check_parts(spec, steps, last, each_part)
     seen = _fit_steps(steps.first, data, *spec.first[0])[1] if each_part else data  # by the last step
-    built = seen.task(last)
-    warn_of_scale(built.task.problem)
-    check_confounds_determined(built.task.problem, spec.first)
-    by_columns = not spec.metadata.score and _judged_by_decisions(spec, built.task)
+    estimator_task = seen.task(last)
+    if cautions:
+        warn_of_scale(estimator_task.task.problem)
+        flops = _flops_of_labelings(spec, estimator_task.task, each_part=each_part, weighted=has_class_weights(last))
+        warn_of_long_call(estimator_task.task.problem, "a permutation test", flops, ARRAYS)
+    check_confounds_determined(estimator_task.task.problem, spec.first)
+    by_columns = not spec.metadata.score and _takes_decisions(spec, estimator_task.task)
     if has_class_weights(last):
         reason = "weights follow the labels, so that every permutation has a P of its own"
         obstacle = NoSharedP(reason, quicker=FIXED_CLASSES)
         if each_part or data.sample_weight is not None or not by_columns:
             raise obstacle
-        return Weighted(obstacle.route, SOME, built.task, _column_scores(spec, built))
+        return Weighted(obstacle.route, SOME, estimator_task.task, _column_scores(spec, estimator_task))
     if each_part:
         if not by_columns:
             raise NoClosedForm("behind fitted steps this score is asked of each fitted pipeline")
@@ -105,21 +112,33 @@ def _closed_form(spec, data, steps):
         fitted = f"{steps.names} fitted" if steps.first is not None else "landmarks chosen"
         reason = f"{fitted} on each training part; all permutations are columns of one P there"
         way = Route(route.ONE_P_PER_FOLD, reason)
-        return _batched(spec, built, way, residuals=data.residuals, solver_of=by_split)
-    solver = Solver.of(built.task.problem)
+        return _batched(spec, estimator_task, way, residuals=data.residuals, solver_of=by_split)
+    solver = Solver.of(estimator_task.task.problem)
     if not by_columns:
-        return _shared_precision(spec, data, last, built, solver)
+        return _shared_precision(spec, data, last, estimator_task, solver)
     reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
     if spec.moves_splits:
         reason += "; each has its own splits"
     way = Route(route.ONE_FIT, reason, solver.choice)
-    return _batched(spec, built, way, residuals=data.residuals, shared=solver)
+    return _batched(spec, estimator_task, way, residuals=data.residuals, shared=solver)
+
+
+def _flops_of_labelings(spec, task, *, each_part, weighted):
+    """Flops of all labelings: a P for all, for each training part, or for each labeling (``weighted``)."""
+    problem = task.problem
+    n = len(problem.active)
+    precision = 2 * problem.holder(n).fit_cost(problem, n)
+    products = 2.0 * n**2 * count_columns(task)[0] * spec.n_labelings
+    if each_part:
+        return len(spec.first) * (precision + products)
+    removals = sum(n * len(test) ** 2 for _, test in spec.first)
+    return (spec.n_labelings if weighted else 1) * (precision + removals) + products
 
 
 def _check_parts(spec, steps, last, each_part):
     """Refuse estimators, steps and training parts without a closed form."""
     if not chooses_landmarks(last):
-        adapters.closed_form_estimator(last, {})
+        adapters.closed_form_estimator(split_steps(last), {})
     if steps.first is not None:
         check_steps(steps.first)
         if getattr(last, "standardize", False):
@@ -128,28 +147,30 @@ def _check_parts(spec, steps, last, each_part):
             raise NoClosedForm("steps in front of a precomputed kernel see kernels, not rows")
     if each_part and spec.moves_splits:
         raise NoClosedForm("every permutation has its own splits, and steps are fitted on each training part")
-    repeating = split_that_repeats_rows(spec.first)
-    if repeating is not None:
-        raise NoClosedForm(f"the training part of split {repeating} repeats rows")
+    if spec.split_with_repeats is not None:
+        raise NoClosedForm(f"the training part of split {spec.split_with_repeats} repeats rows")
 
 
-def _judged_by_decisions(spec, task):
+def _takes_decisions(spec, task):
     """Whether held-out decisions are enough for all scores, which are refused where they are not defined."""
     for scoring in spec.scorings.values():
         scoring.check(task, spec.first)
-    return all(scoring.judges_decisions(task) for scoring in spec.scorings.values())
+    return all(scoring.takes_decisions(task) for scoring in spec.scorings.values())
 
 
-def _column_scores(spec, built):
+def _column_scores(spec, estimator_task):
     """The scores of labelings that are columns."""
-    judges = ((scoring, scoring.judge(built, as_theirs=spec.as_theirs)) for scoring in spec.scorings.values())
-    return [LabelingScore(judge, scoring.pooled, scoring.width) for scoring, judge in judges]
+    options = {"sklearn_rounding": spec.matches_sklearn}
+    return [
+        DecisionScore(scoring.score_function(estimator_task, **options), scoring.pooled, scoring.width)
+        for scoring in spec.scorings.values()
+    ]
 
 
-def _batched(spec, built, way, **solver):
+def _batched(spec, estimator_task, way, **solver):
     """Permutations as columns, as many at a time as fit into memory."""
-    n_together = labelings_that_fit(built.task, spec.memory_limit)
-    return Batched(way, n_together, built.task, _column_scores(spec, built), **solver)
+    n_together = labelings_that_fit(estimator_task.task, spec.memory_limit)
+    return Batched(way, n_together, estimator_task.task, _column_scores(spec, estimator_task), **solver)
 
 
 def _fit_steps(first, data, train, test):
@@ -170,16 +191,16 @@ def _solver_behind_steps(first, last, data, train, test):
     return Solver.of(problem.restricted(train), steps=fitted)
 
 
-def _shared_precision(spec, data, last, built, solver):
+def _shared_precision(spec, data, last, estimator_task, solver):
     """scikit-learn's loop for every labeling, all from one P."""
     reason = f"one P for all permutations ({solver.choice}); this score is asked for one by one"
-    validate = partial(_validate_labeling, spec, data, last, built, solver)
+    validate = partial(_validate_labeling, spec, data, last, estimator_task, solver)
     return OneByOne(Route(route.ONE_FIT, reason, solver.choice), validate, FEW)
 
 
-def _validate_labeling(spec, data, last, built, solver, order, splits):
+def _validate_labeling(spec, data, last, estimator_task, solver, order, splits):
     """Scores of one labeling's splits by scikit-learn's loop, from the P of all labelings."""
-    task, scores = built.task, SplitScores(spec.scorings, len(splits))
+    task, scores = estimator_task.task, SplitScores(spec.scorings, len(splits))
     codes = None if task.codes is None else task.codes[order]
     if codes is not None:
         check_classes(codes, splits)
@@ -191,8 +212,9 @@ def _validate_labeling(spec, data, last, built, solver, order, splits):
         outer=spec.estimator,
         estimator=last,
         task=task,
-        classes=built.classes,
-        flat=built.flat,
+        classes=estimator_task.classes,
+        flat=estimator_task.flat,
+        checked=estimator_task.checked,
         X=data.X,
         y=data.y,
         sample_weight=data.sample_weight,
@@ -200,7 +222,7 @@ def _validate_labeling(spec, data, last, built, solver, order, splits):
     )
     scoring = scoring_of_rows(scores.scoring, data.X)
     options = {"cv": splits, "scoring": scoring, "params": spec.metadata.score, "error_score": "raise"}
-    return scores.found(skl.cross_validate(StandIn(run), run.rows, data.y, **options))
+    return scores.labeling_scores(skl.cross_validate(StandIn(run), run.rows, data.y, **options))
 
 
 def _refit_labeling(spec, data, needs_classes, order, splits):
@@ -240,7 +262,17 @@ def _check_one_P_serves(spec, data, steps, search):
         raise NoClosedForm(REPEATED)
 
 
-def _batched_grid(spec, data, steps):
+def _warn_of_long_grid(spec, kernel_settings, inner):
+    """Warn in advance if a grid with all labelings as columns will take long."""
+    flops = 0.0
+    for setting in kernel_settings:
+        problem, n_alphas = setting.task.problem, len(setting.alphas)
+        products = 2.0 * len(problem.active) ** 2 * count_columns(setting.task)[0] * spec.n_labelings
+        flops += nested_cost(problem, n_alphas, spec.first, inner).flops + n_alphas * products
+    warn_of_long_call(kernel_settings[0].task.problem, "a permutation test", flops, ARRAYS)
+
+
+def _batched_grid(spec, data, steps, cautions):
     """The grid of a search with labelings as columns."""
     unknown = set(spec.metadata.fit) - {steps.fit_param("sample_weight")}
     if unknown:
@@ -256,9 +288,11 @@ def _batched_grid(spec, data, steps):
     candidates, kernel_settings = settings(search.estimator, search.param_grid, search_data)
     check_confounds_determined(kernel_settings[0].task.problem, spec.first)
     needs_all_classes = spec.search.criterion.whole or search.scoring is not None
-    if not all([_judged_by_decisions(spec, setting.task) for setting in kernel_settings]) or needs_all_classes:
+    if not all([_takes_decisions(spec, setting.task) for setting in kernel_settings]) or needs_all_classes:
         raise NoClosedForm(REPEATED)
     inner = [nested.inner_splits(train) for train, _ in spec.first]
+    if cautions:
+        _warn_of_long_grid(spec, kernel_settings, inner)
     balanced = search.criterion_weight == "balanced"  # weights that follow the labels, and are computed with them
     search_spec = replace(spec.search, criterion_weight=None) if balanced else spec.search
     reason = f"one P for each of {len(candidates)} candidates; every permutation chooses its own on each part"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from numbers import Integral
 from typing import Any
 
@@ -12,6 +12,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import _check_sample_weight
 
+from foldless._engine.heldout.sets import split_that_repeats_rows
 from foldless._engine.permutation.confounded import Residuals
 from foldless._engine.permutation.nulls import (
     ENOUGH_LABELINGS,
@@ -32,7 +33,6 @@ from foldless._sklearn.routing import Metadata, route_metadata
 from foldless._sklearn.scorer_checks import check_scorers
 from foldless._sklearn.scorers import Scoring, check_scorers_of_confounds, deciding_scoring, scores_by_name
 from foldless._sklearn.splits import depends_on_labels, splits_of_labeling
-from foldless._sklearn.steps import StepsLike
 from foldless.estimators.checks import Confounds, check_confounds
 from foldless.estimators.metrics import confusion_metric
 
@@ -40,32 +40,6 @@ CONFUSION = "confusion"  # among scores: counts of the labels of each class
 COUNTS_OF_LABELS = "confusion matrix"  # their name beside those of the scores
 ENOUGH_FOR_R2 = 10  # rows of a test part below which its R2 has little meaning
 MEMORY_LIMIT = 2**29  # bytes of the columns that are worked on at a time, beside P
-
-
-@dataclass(frozen=True)
-class PermutationRequest:
-    """The arguments of a permutation test of scores or of patterns, which has fewer."""
-
-    estimator: Any
-    X: Any
-    y: Any
-    groups: Any = None
-    cv: Any = None
-    n_permutations: int = 100
-    n_jobs: int | None = None
-    random_state: Any = 0
-    verbose: int = 0
-    scoring: Any = None
-    params: dict | None = None
-    confounds: Any = None
-    null: Any = None
-    generalise: bool = False
-    steps: StepsLike = "each"
-
-    @property
-    def null_name(self):
-        """The name that ``null=`` gives, None where it is no name."""
-        return self.null if isinstance(self.null, str) else None
 
 
 @dataclass(frozen=True)
@@ -77,15 +51,23 @@ class PermutationData:
     sample_weight: Any = None
     confounds: Confounds | None = None
     residuals: Residuals | None = None  # of values, where these are permuted and not the values
+    targets: Any = None  # of y, where they were made before, for all members of a family
 
     def task(self, estimator):
         """The :class:`EstimatorTask` of an estimator in ``adapters.TASKS``."""
-        return adapters.build_task(estimator, self.X, self.y, self.sample_weight, self.confounds)
+        return adapters.build_task(estimator, self.X, self.y, self.sample_weight, self.confounds, self.targets)
+
+    def with_targets(self, estimator):
+        """The same with targets made once for all members of a family, where the estimator is one of foldless."""
+        last = split_steps(estimator).last
+        if not isinstance(last, adapters.FOLDLESS_ESTIMATORS):
+            return self
+        return replace(self, targets=adapters.placeholder_task(last, self.y, self.sample_weight))
 
     def labelled(self, order):
         """The same with the labels or their residuals in another order."""
         y = _safe_indexing(self.y, order) if self.residuals is None else self.residuals.labelled(order)
-        return replace(self, y=y)
+        return replace(self, y=y, targets=None)
 
 
 @dataclass(frozen=True)
@@ -99,11 +81,17 @@ class PermutationSpec:
     groups: Any
     params: dict  # those of the caller
     metadata: Metadata  # the same, split into those of the splitter, of ``fit`` and of scorers
-    as_theirs: bool  # whether scores equal those of scikit-learn to the last bit
+    matches_sklearn: bool  # whether scores equal those of scikit-learn to the last bit
     steps: str  # "each" or "once": those of a search that are not fitted yet
     memory_limit: int  # bytes of the columns that are worked on at a time
     refit: Callable  # (spec, data, splits, SplitScores) -> scores of a cross-validation by refits
+    n_labelings: int = 1  # the true labels and all permutations
     search: SearchSpec | None = None  # where a search is tested
+
+    @cached_property
+    def split_with_repeats(self):
+        """The number of the first split whose training part repeats rows; None where none does."""
+        return split_that_repeats_rows(self.first)
 
 
 def specify_test(request, data, memory_limit, refit, search=None):
@@ -113,17 +101,19 @@ def specify_test(request, data, memory_limit, refit, search=None):
     """
     estimator, n = request.estimator, len(data.y)
     cv = check_cv(request.cv, data.y, classifier=is_classifier(estimator))
-    as_theirs = request.null_name == "resplit"
+    matches_sklearn = request.null_name == "resplit"
     scheme = scheme_of(request.null, request.groups, n)
-    scorings, metadata = _scores_and_metadata(request, cv, data, as_theirs)
+    scorings, metadata = _scores_and_metadata(request, cv, data, matches_sklearn)
     first = splits_of_labeling(cv, data.X, data.y, metadata.split)
-    _warn_of_small_parts(scorings, first)
-    if request.null_name == "within_test_sets":
-        scheme = scheme.within_test_sets(first, n)
-    scheme, data = keep_association(estimator, data, scheme)
-    draw = partial(_splits_anew, cv, data, metadata.split) if as_theirs else None
-    scheme, moves = _scheme_of_splits(request, scheme, cv, first, data.y)
-    if isinstance(scheme, Exchangeable) and not (moves or as_theirs):
+    moves = False
+    if request.n_permutations:  # else there are only the true labels
+        _warn_of_small_parts(scorings, first)
+        if request.null_name == "within_test_sets":
+            scheme = scheme.within_test_sets(first, n)
+        scheme, data = keep_association(estimator, data, scheme)
+        scheme, moves = _scheme_of_splits(request, scheme, cv, first, data.y)
+    draw = partial(_splits_anew, cv, data, metadata.split) if matches_sklearn else None
+    if isinstance(scheme, Exchangeable) and not (moves or matches_sklearn):
         _warn_of_few_labelings(scheme.log_labelings(data.y), request.n_permutations)
     options = {"first": first, "draw": draw, "moves": moves}
     labelings = draw_null(scheme, n, request.n_permutations, request.random_state, **options)
@@ -134,24 +124,25 @@ def specify_test(request, data, memory_limit, refit, search=None):
         estimator=estimator,
         scorings=scorings,
         first=first,
-        moves_splits=moves or as_theirs,
+        moves_splits=moves or matches_sklearn,
         groups=request.groups,
         params=request.params,
         metadata=metadata,
-        as_theirs=as_theirs,
+        matches_sklearn=matches_sklearn,
         steps=request.steps,
         memory_limit=memory_limit,
         refit=refit,
+        n_labelings=request.n_permutations + 1,
         search=search,
     )
     return spec, replace(data, sample_weight=weight), labelings
 
 
-def _scores_and_metadata(request, cv, data, as_theirs):
+def _scores_and_metadata(request, cv, data, matches_sklearn):
     """({name: Scoring}, :class:`Metadata`) of a test; the counts of labels come last."""
     estimator = request.estimator
     scoring, counts_labels = split_confusion(request.scoring)
-    scoring = _default_scoring(estimator, as_theirs=as_theirs) if scoring is None else scoring
+    scoring = _default_scoring(estimator, matches_sklearn=matches_sklearn) if scoring is None else scoring
     adapters.check_probabilities(scoring, estimator)
     scorings, _ = scores_by_name(estimator, scoring, pooled=True)
     labels = is_classifier(estimator)  # metrics of other targets are refused by name
@@ -233,7 +224,7 @@ def _groups_given_confounds(scheme, y, C):
     return replace(scheme, among=among)
 
 
-def _default_scoring(estimator, *, as_theirs):
+def _default_scoring(estimator, *, matches_sklearn):
     """The score by which a search decides; else R2 of all held-out rows together, in place of a mean over splits.
 
     None is the estimator's own score: where it is not R2, and where scikit-learn's result is promised.
@@ -244,7 +235,7 @@ def _default_scoring(estimator, *, as_theirs):
         if scoring is not None:
             return scoring
     has_r2 = type(last) in TASKS or getattr(type(last), "score", None) is RegressorMixin.score
-    return "r2_pooled" if is_regressor(estimator) and has_r2 and not as_theirs else None
+    return "r2_pooled" if is_regressor(estimator) and has_r2 and not matches_sklearn else None
 
 
 def _confusion_scoring(estimator, y):

@@ -99,6 +99,16 @@ def with_last(estimator, last):
     return estimator
 
 
+def with_fitted_steps(estimator, fitted, last):
+    """A copy of a pipeline with fitted steps and a fitted last step; for any other estimator, that step alone."""
+    if fitted is None and not isinstance(estimator, Pipeline):
+        return last
+    steps, transformers = clone(estimator), {} if fitted is None else dict(fitted.steps)
+    steps.steps = [(name, transformers.get(name, step)) for name, step in steps.steps[:-1]]
+    steps.steps.append((estimator.steps[-1][0], last))
+    return steps
+
+
 def input_tags(estimator):
     """Tags of X: for a pipeline those of its first step, but missing values are only allowed where a step imputes."""
     tags, steps = get_tags(estimator).input_tags, split_steps(estimator)

@@ -32,27 +32,11 @@ from foldless._sklearn.splits import (
     is_leave_one_out,
     row_numbers,
 )
-from foldless.estimators.checks import as_confounds, check_confounds, warn_of_scale
+from foldless.estimators.checks import as_confounds, check_confounds, warn_of_long_call, warn_of_scale
 
 METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
 
 FIXED_FEATURES = "landmarks, random features or basis functions are fixed once from all rows, labels unseen"
-
-
-@dataclass(frozen=True)
-class CrossValidation:
-    """The request of one call."""
-
-    function: str  # the name of the public function
-    estimator: Any
-    X: Any
-    y: Any
-    cv: Any = None
-    groups: Any = None
-    params: dict | None = None
-    confounds: Any = None  # an array or Confounds; :func:`plan` works with the latter
-    scoring: Any = None
-    method: str = "predict"
 
 
 @dataclass(frozen=True)
@@ -101,7 +85,7 @@ def plan(request):
     if request.confounds is not None and metadata.score:  # predictions include their effect already
         remaining = {name: value for name, value in metadata.score.items() if value is not request.confounds.values}
         metadata = metadata._replace(score=remaining or None)
-    run, obstacle = try_closed_form(_closed_form, request, metadata, steps, fit_params)
+    run, obstacle = try_closed_form(_closed_form, request, steps, fit_params)
     if run is not None:
         if not isinstance(cv, LeaveOneOut | LeavePOut):
             request = _with_splits(request, metadata)  # a refit must not draw others
@@ -126,27 +110,28 @@ def _with_confounds(request, last, fit_params):
     return request
 
 
-def _closed_form(request, metadata, steps, fit_params):
+def _closed_form(request, steps, fit_params):
     """The run of a call whose estimator, data and method have a closed form; splits may still have none."""
     if request.method not in METHODS:
         raise NoClosedForm(f"method={request.method!r} is asked of each fitted estimator")
     if request.y is None:
         raise NoClosedForm("there is no y")
     weight = fit_params.get("sample_weight")
-    scaled = _scaled_parts(request, steps, fit_params)
+    scaled = None if steps.first is None else _scaled_parts(request, steps, fit_params)
     if scaled is not None:
-        estimator, (built, parts) = steps.last, scaled
+        estimator, (estimator_task, parts) = steps.last, scaled
     else:
-        estimator = closed_form_estimator(request.estimator, metadata.fit)
-        built = build_task(estimator, request.X, request.y, weight, request.confounds)
+        estimator = closed_form_estimator(steps, fit_params)
+        estimator_task = build_task(estimator, request.X, request.y, weight, request.confounds)
         wants_probabilities = request.method.endswith("proba") or request.scoring is not None
-        parts = built.task.training_parts(probabilities=wants_probabilities)
+        parts = estimator_task.task.training_parts(probabilities=wants_probabilities)
     return ClosedFormRun(
         outer=request.estimator,
         estimator=estimator,
-        task=built.task,
-        classes=built.classes,
-        flat=built.flat,
+        task=estimator_task.task,
+        classes=estimator_task.classes,
+        flat=estimator_task.flat,
+        checked=estimator_task.checked,
         X=request.X,
         y=request.y,
         sample_weight=weight,
@@ -156,7 +141,7 @@ def _closed_form(request, metadata, steps, fit_params):
 
 def _scaled_parts(request, steps, fit_params):
     """(task, :class:`ScaledParts`) of a linear model behind StandardScaler; None for other pipelines and data."""
-    if steps.first is None or [type(step) for _, step in steps.first.steps] != [StandardScaler]:
+    if [type(step) for _, step in steps.first.steps] != [StandardScaler]:
         return None
     last, scaler = steps.last, steps.first.steps[0][1]
     probabilities = request.method.endswith("proba") or getattr(last, "calibration", None) is not None
@@ -166,13 +151,13 @@ def _scaled_parts(request, steps, fit_params):
     routed = fit_params and sklearn.get_config().get("enable_metadata_routing", False)
     if type(last) not in TASKS or probabilities or balanced or more_params or routed:
         return None
-    built = build_task(last, request.X, request.y, fit_params.get("sample_weight"))
-    task, problem = built.task, built.task.problem
+    estimator_task = build_task(last, request.X, request.y, fit_params.get("sample_weight"))
+    task, problem = estimator_task.task, estimator_task.task.problem
     dense_and_linear = problem.kernel.is_linear and not sp.issparse(problem.X) and problem.dtype == np.float64
     if not dense_and_linear or task.readout.cuts or problem.X.shape[1] >= problem.n:
         return None
     options = {"with_mean": scaler.with_mean, "with_std": scaler.with_std, "intercept": bool(problem.intercept)}
-    return built, ScaledParts(problem.X, task.Y, np.square(problem.root_w), problem.alpha, **options)
+    return estimator_task, ScaledParts(problem.X, task.Y, np.square(problem.root_w), problem.alpha, **options)
 
 
 def _with_splits(request, metadata):
@@ -188,7 +173,8 @@ def _solve(request, run, score_params):
         check_leave_out(task, getattr(splits, "p", 1))
     else:
         check_splits(task, splits)
-        check_confounds_determined(task.problem, splits)
+        if task.problem.more_columns:
+            check_confounds_determined(task.problem, splits)
         if is_leave_one_out(splits, task.problem.n):
             splits = LeaveOneOut() if request.function != "cross_validate" else splits
     name = type(run.estimator).__name__
@@ -198,7 +184,12 @@ def _solve(request, run, score_params):
     else:
         warn_of_scale(task.problem)
         run = replace(run, parts=_planned(run.parts, splits))
-        route = _route_of(name, run.parts.plan)
+        plan_of_parts = run.parts.plan
+        if request.function != "explain":
+            n = len(task.problem.active)
+            arrays = plan_of_parts.arrays or (1 - min(plan_of_parts.counts) / n) ** 2  # of training parts by themselves
+            warn_of_long_call(task.problem, "a cross-validation", plan_of_parts.flops, arrays)
+        route = _route_of(name, plan_of_parts)
     if task.problem.kernel.approximates:
         route = replace(route, reason=f"{route.reason}; {FIXED_FEATURES}")
     return CrossValidationPlan(route, run, splits, score_params)

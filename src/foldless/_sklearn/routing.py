@@ -17,6 +17,8 @@ class Metadata(NamedTuple):
 
     def but_splitter(self, params):
         """The caller's parameters without those of the splitter, once the splits are drawn."""
+        if not self.for_splitter:
+            return params
         return {name: value for name, value in params.items() if name not in self.for_splitter}
 
 

@@ -9,7 +9,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.multiclass import type_of_target
 
-from foldless._sklearn.scorers import is_function, known_outputs, wants_probabilities
+from foldless._sklearn.scorers import is_function, stored_outputs, wants_probabilities
 from foldless._sklearn.split_scores import PredictionRecorder
 
 ROWS = 500  # that scorers are called on, and two of each class
@@ -60,7 +60,7 @@ def _made_up(estimator, y):
         if values.dtype.kind not in "fiub" or not len(values) or not np.isfinite(values).all():
             return None
         truth = values[:ROWS]
-        return known_outputs(None, truth.ndim == 1, 1.1 * truth.reshape(len(truth), -1)), truth, None
+        return stored_outputs(None, truth.ndim == 1, 1.1 * truth.reshape(len(truth), -1)), truth, None
     labels = np.asarray(y)
     if labels.ndim != 1 or (labels.dtype.kind == "f" and not np.isfinite(labels).all()):
         return None
@@ -75,7 +75,7 @@ def _made_up(estimator, y):
     probabilities[np.arange(len(rows)), chosen] = 0.8
     probabilities /= probabilities.sum(1, keepdims=True)
     decision = probabilities[:, 1] - 0.5 if len(classes) == 2 else probabilities
-    return known_outputs(classes, True, decision, probabilities), _safe_indexing(y, rows), classes
+    return stored_outputs(classes, True, decision, probabilities), _safe_indexing(y, rows), classes
 
 
 def _refusal(argument, scorer, classes, error):

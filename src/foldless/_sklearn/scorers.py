@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils.metaestimators import available_if
@@ -17,12 +18,13 @@ from sklearn.utils.metaestimators import available_if
 from foldless._engine.permutation.metrics import Metric
 from foldless._engine.readout.codings import chosen_labels
 from foldless.estimators.access import EstimatorTask, rows_of
+from foldless.estimators.checks import warn_caller
 from foldless.estimators.metrics import METRICS, scorer_of
 
 # -- estimators whose predictions exist already ------------------------------------------------------------------------
 
 
-class KnownValues(RegressorMixin, BaseEstimator):
+class StoredValues(RegressorMixin, BaseEstimator):
     """A fitted regressor for scorers, whose predictions exist already."""
 
     decision = None
@@ -35,7 +37,7 @@ class KnownValues(RegressorMixin, BaseEstimator):
         return self.values
 
 
-class KnownLabels(ClassifierMixin, BaseEstimator):
+class StoredLabels(ClassifierMixin, BaseEstimator):
     """A fitted classifier for scorers; without probabilities it has no ``predict_proba``."""
 
     def __init__(self, classes, decision, probabilities=None, flat=True):
@@ -53,25 +55,25 @@ class KnownLabels(ClassifierMixin, BaseEstimator):
         """The decisions."""
         return self.decision
 
-    @available_if(lambda known: known.probabilities is not None)
+    @available_if(lambda stored: stored.probabilities is not None)
     def predict_proba(self, rows):
         """The probabilities."""
         return self.probabilities
 
 
-def known_outputs(classes, flat, decision, probabilities=None):
+def stored_outputs(classes, flat, decision, probabilities=None):
     """Decisions (or values, where there are no classes) as a fitted estimator for the scorers."""
     if classes is None:
-        return KnownValues(decision[:, 0] if flat else decision)
-    return KnownLabels(classes, decision, probabilities, flat)
+        return StoredValues(decision[:, 0] if flat else decision)
+    return StoredLabels(classes, decision, probabilities, flat)
 
 
-def known_with_confounds(estimator, X, confounds):
+def stored_with_confounds(estimator, X, confounds):
     """Predictions of a fitted estimator for X with its confounds, which scorers do not pass on."""
     if not is_classifier(estimator):
-        return KnownValues(estimator.predict(X, confounds=confounds))
+        return StoredValues(estimator.predict(X, confounds=confounds))
     proba = estimator.predict_proba(X, confounds=confounds) if hasattr(estimator, "predict_proba") else None
-    return KnownLabels(estimator.classes_, estimator.decision_function(X, confounds=confounds), proba)
+    return StoredLabels(estimator.classes_, estimator.decision_function(X, confounds=confounds), proba)
 
 
 # -- scorers of scikit-learn -------------------------------------------------------------------------------------------
@@ -101,6 +103,17 @@ def named_scorers(scoring):
         return {name: (argument, get_scorer(argument)) for name, argument in arguments.items()}
     except (ValueError, TypeError):
         return {}
+
+
+def with_scorers(scoring):
+    """``scoring=`` with scikit-learn's scorers in the place of each :class:`Metric`, for scores of single splits."""
+    if isinstance(scoring, Mapping):
+        return {name: with_scorers(score) for name, score in scoring.items()}
+    if not isinstance(scoring, Metric):
+        return scoring
+    if scoring.pooled:
+        raise ValueError(f"scoring={scoring!r} is of all held-out rows together; it is for permutation tests.")
+    return scorer_of(scoring)
 
 
 def is_function(scorer):
@@ -145,8 +158,28 @@ def score_decisions(scorer, classes, flat, D, truth, probabilities=None, weights
             decision, true = decision[0] if len(decision) == 1 else decision.T, classes[true]
         else:
             decision, true = decision.T, chosen_labels(true.T, classes, flat)
-        scores.append(scorer(known_outputs(classes, flat, decision, proba), rows, true, **params))
+        scores.append(scorer(stored_outputs(classes, flat, decision, proba), rows, true, **params))
     return np.array(scores)
+
+
+def decision_columns(raw):
+    """Decisions (b, k, t) of sets, from those of their rows, (b, t) or (b, t, k)."""
+    return raw[:, None, :] if raw.ndim == 2 else raw.transpose(0, 2, 1)
+
+
+def defined_scores(name, metric, D, truth):
+    """Scores (b,) by a metric of many labelings; nan, with a warning, where it is not defined for these rows."""
+    if D.shape[2] < metric.rows:
+        warn_caller(
+            f"{name} of a single row is not defined, and nan. Score all held-out predictions together, as loo_score_"
+            " does, or take larger test sets.",
+            UndefinedMetricWarning,
+        )
+        return np.full(len(D), np.nan)
+    scores = metric.function(D, truth)
+    if np.isnan(scores).any():
+        warn_caller(f"{name} is not defined for test sets of one class and nan there.", UndefinedMetricWarning)
+    return scores
 
 
 @dataclass(frozen=True)
@@ -217,7 +250,7 @@ class Scoring:
         """Whether the score has a metric that suits the task; otherwise scikit-learn's scorer checks it."""
         return self.metric is not None and self.metric.suits(task)
 
-    def judges_decisions(self, task):
+    def takes_decisions(self, task):
         """Whether held-out decisions are enough for the score."""
         if task.readout.cuts:  # the cut is made from leave-one-out scores of every labeling
             return False
@@ -229,14 +262,22 @@ class Scoring:
         plain = response == "predict" or (response == "decision_function" and absolute)
         return isinstance(self.scorer, _BaseScorer) and plain
 
-    def judge(self, built, *, as_theirs=False, **options):
-        """A function from decisions (b, k, t) and truth to scores (b,); ``as_theirs``: to scikit-learn's last bit.
+    def score_function(self, estimator_task, *, sklearn_rounding=False, **options):
+        """A function from decisions (b, k, t) and truth to scores (b,).
 
-        ``options`` are for scorers of scikit-learn: ``probabilities`` (b, t, c) and ``weights`` (t,), or None.
+        ``sklearn_rounding``: equal to scikit-learn's to the last bit. ``options`` are for scorers of scikit-learn:
+        ``probabilities`` (b, t, c) and ``weights`` (t,), or None.
         """
-        if self.metric is None or not self._has_metric(built.task) or options.get("weights") is not None:
-            return partial(score_decisions, self.scorer, built.classes, built.flat, **options)
-        return (self.metric.as_theirs if as_theirs else None) or self.metric.function
+        if self.metric is None or not self._has_metric(estimator_task.task) or options.get("weights") is not None:
+            return partial(score_decisions, self.scorer, estimator_task.classes, estimator_task.flat, **options)
+        return (self.metric.sklearn_rounding if sklearn_rounding else None) or self.metric.function
+
+    def scores(self, estimator_task, D, truth, **options):
+        """Scores (b,) of decisions (b, k, t), nan with a warning where they are not defined; options as above."""
+        score = self.score_function(estimator_task, **options)
+        if self.metric is None or score is not self.metric.function:  # a scorer of scikit-learn has its own warnings
+            return score(D, truth)
+        return defined_scores(self.name, self.metric, D, truth)
 
 
 # -- scores of a search ------------------------------------------------------------------------------------------------
@@ -340,7 +381,7 @@ class HeldOutScores:
         """Scores (n_scores, b, n_splits) of decisions (b, N, ...) of the rows, for the places that each split tests."""
         scores = np.empty((len(self.scorings), len(decisions), len(tests)))
         columns = decisions[:, None] if decisions.ndim == 2 else np.swapaxes(decisions, 1, 2)
-        built = EstimatorTask(task, self.classes, task.codes is not None or columns.shape[1] == 1)
+        estimator_task = EstimatorTask(task, self.classes, task.codes is not None or columns.shape[1] == 1)
         for split, places in enumerate(tests):
             tested = rows[places]
             truth = task.Y[tested].T if task.codes is None else task.codes[tested]
@@ -348,8 +389,8 @@ class HeldOutScores:
             proba = None if probabilities is None else probabilities[:, places]
             test_weights = None if weights is None else weights[places]
             for number, scoring in enumerate(self.scorings.values()):
-                judge = scoring.judge(built, probabilities=proba, weights=test_weights)
-                scores[number, :, split] = judge(np.ascontiguousarray(columns[..., places]), truth)
+                score = scoring.score_function(estimator_task, probabilities=proba, weights=test_weights)
+                scores[number, :, split] = score(np.ascontiguousarray(columns[..., places]), truth)
         return scores
 
     def losses(self, scores):

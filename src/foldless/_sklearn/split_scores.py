@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from foldless._engine.permutation.tally import Found
+from foldless._engine.permutation.tally import LabelingScores
 
 
 class PredictionRecorder:
@@ -39,7 +39,7 @@ class SplitScores:
             return scoring.scorer if scoring.for_sklearn is None else scoring.for_sklearn
         return make_scorer(self._recorders[name], response_method=scoring.metric.response)
 
-    def found(self, result, choices=None):
+    def labeling_scores(self, result, choices=None):
         """The scores, from {"test_name": scores of all splits} of that cross-validation."""
         means, of_splits = [], []
         for name, scoring in self.scorings.items():
@@ -47,8 +47,8 @@ class SplitScores:
             mean = np.mean(scores[:, 0])
             if scoring.pooled:  # a search scores its inner splits after the outer ones
                 truth_and_predictions = zip(*self._recorders[name].pairs[: self.n_splits], strict=True)
-                mean = scoring.metric.theirs(*map(np.concatenate, truth_and_predictions))
+                mean = scoring.metric.sklearn_metric(*map(np.concatenate, truth_and_predictions))
                 scores = np.full((len(scores), scoring.width), np.nan)
             means.append(np.atleast_1d(mean))
             of_splits.append(scores)
-        return Found(np.concatenate(means)[None], np.hstack(of_splits), choices=choices)
+        return LabelingScores(np.concatenate(means)[None], np.hstack(of_splits), choices=choices)

@@ -29,6 +29,7 @@ from foldless._engine.linalg.memory import require_memory
 from foldless._sklearn.pipelines import Search, split_steps, step_that_sees_y
 from foldless.estimators.access import checked_rows_of
 from foldless.estimators.checks import check_option, warn_caller
+from foldless.estimators.classifier import CodedLabels
 from foldless.kernels.registry import is_object
 
 StepsLike: TypeAlias = Literal["each", "once"]
@@ -149,18 +150,26 @@ def _split_params(steps, params):
 
 
 class TransformedRows:
-    """All rows X behind fitted steps, and as estimators of foldless check them."""
+    """All rows X behind the ``fitted`` steps of a pipeline (None: there are none), and as estimators check them."""
 
-    def __init__(self, X):
+    def __init__(self, X, fitted=None):
         self.X = X
-        self._checked: dict = {}  # {class of an estimator: X and y}
+        self.fitted = fitted
+        self._checked: dict = {}  # {class of an estimator: rows and y}
 
     def checked(self, estimator, y):
-        """X and y as an estimator of foldless checks them, once for all settings of its class."""
+        """(:class:`ValidatedRows`, y) of an estimator of foldless, checked once for all settings of its class."""
         kind = type(estimator)
         if kind not in self._checked:
             self._checked[kind] = checked_rows_of(estimator, self.X, y)
         return self._checked[kind]
+
+    def subset(self, X, rows, key):
+        """The same of some ``rows``, which are X; checked arrays are indexed by ``key``."""
+        part = TransformedRows(X)
+        for kind, (checked, y) in self._checked.items():
+            part._checked[kind] = checked[key], y.select(rows) if isinstance(y, CodedLabels) else y[rows]
+        return part
 
 
 @dataclass(frozen=True)
@@ -187,12 +196,11 @@ class RowsBehindSteps:
     def _transform(self, steps):
         if steps.first is None:
             return [TransformedRows(self.X)] * (1 if self.parts is None else len(self.parts))
-        tables = self._once(steps) if self.parts is None else self._each(steps, self.parts)
-        return [TransformedRows(X) for X in tables]
-
-    def _once(self, steps):
+        if self.parts is not None:
+            return [TransformedRows(X) for X in self._each(steps, self.parts)]
         _check_steps_once(steps.first, "steps='each' with cv=5 (say)")
-        return [clone(steps.first).fit_transform(self.X, None, **self._params(steps))]
+        first = clone(steps.first)
+        return [TransformedRows(first.fit_transform(self.X, None, **self._params(steps)), first)]
 
     def _each(self, steps, parts):
         tables: list = []

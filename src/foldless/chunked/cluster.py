@@ -81,16 +81,16 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Judged:
+class HeldOutScoring:
     """Scores of rows; their predictions are written on the way."""
 
     plan: Any
-    judges: Any
+    held_out_models: Any
     folder: Any
 
     def __call__(self, rows):
         """For some rows."""
-        columns, scores = held_out_of(self.plan, self.judges, rows)
+        columns, scores = held_out_of(self.plan, self.held_out_models, rows)
         if self.folder is not None:
             write_part(self.folder, int(rows.numbers[0]), columns, self.plan)
         return scores
@@ -101,11 +101,11 @@ class Columns:
     """Held-out predictions of rows by name."""
 
     plan: Any
-    judges: Any
+    held_out_models: Any
 
     def __call__(self, rows):
         """For some rows."""
-        return held_out_of(self.plan, self.judges, rows)[0]
+        return held_out_of(self.plan, self.held_out_models, rows)[0]
 
 
 class ClusterReader:
@@ -161,12 +161,12 @@ class ClusterReader:
             checkpoint.save(survey.n_rows, sums)
         return sums
 
-    def judge(self, plan, judges, survey):
+    def judge(self, plan, held_out_models, survey):
         """(scores of all rows, predictions); workers write these, or they are dask arrays that nobody has made yet."""
         lazy = is_lazy(self.predictions)
         with folder_for(None if lazy else self.predictions) as folder:
-            scores = self.run("held out", Judged(plan, judges, folder), merged)
-        return scores, self._arrays(Columns(plan, judges), survey.sample.taken([0])) if lazy else None
+            scores = self.run("held out", HeldOutScoring(plan, held_out_models, folder), merged)
+        return scores, self._arrays(Columns(plan, held_out_models), survey.sample.taken([0])) if lazy else None
 
     def _arrays(self, columns, row):
         """{name: dask array} of columns, in chunks of the parts; those of one row say what they are like.

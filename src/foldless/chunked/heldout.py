@@ -18,8 +18,8 @@ from foldless.chunked.sums import blocks_of
 
 
 @dataclass(frozen=True)
-class Judges:
-    """The models that rows of a chunk are judged by: of each training part, with its rule, and of all rows.
+class HeldOutModels:
+    """The models by which rows of a chunk are scored: of each training part, with its rule, and of all rows.
 
     ``plans`` are those of the training parts, where these have features of their own. ``whole`` is None where no
     leave-one-out is asked for.
@@ -50,7 +50,7 @@ class Press(NamedTuple):
     checksum: np.ndarray
 
 
-def held_out_of(plan, judges, rows):
+def held_out_of(plan, held_out_models, rows):
     """(columns, scores) of some rows: held-out predictions by name, in the order of the rows, and sums for scores."""
     m, k = (0 if plan.n_classes else plan.m), plan.folds.k
     scores = Scores(np.zeros((k, 2 + 3 * m)), np.zeros((k, 2 + 3 * m)), np.zeros(1), checksum(rows))
@@ -64,8 +64,9 @@ def held_out_of(plan, judges, rows):
 
     for fold, places in blocks_of(plan, rows):
         Phi, Y = plan.features(rows.X[places], out=memory[: len(places)]), plan.targets(rows.y[places])
-        if judges.folds:
-            (model, rule), own = judges.folds[fold], judges.plans[fold] if judges.plans else plan
+        if held_out_models.folds:
+            model, rule = held_out_models.folds[fold]
+            own = held_out_models.plans[fold] if held_out_models.plans else plan
             fits = model.fits(Phi if own is plan else own.features(rows.X[places]))
             out = _outputs(own, fits, rule.decision(fits))
             if rule.calibrator is not None:
@@ -74,8 +75,8 @@ def held_out_of(plan, judges, rows):
             keep("fold", places, np.full(len(places), fold))
             for name, values in out.items():
                 keep(name, places, values)
-        if judges.whole is not None:
-            fits, decisions, lost = judges.whole.rows(Phi, Y, weights[places])
+        if held_out_models.whole is not None:
+            fits, decisions, lost = held_out_models.whole.rows(Phi, Y, weights[places])
             out = _outputs(plan, fits, decisions)
             scores.loo[fold] += _judged(plan, rows.y[places], out)
             scores.lost[0] += lost

@@ -66,12 +66,12 @@ class Reader:
         known = {"start": start, "state": sums, "after": checkpoint.save}
         return self.run("sums", partial(sums_of, plans), merged, **known)
 
-    def judge(self, plan, judges, survey):
+    def judge(self, plan, held_out_models, survey):
         """(scores of all rows, None); their predictions are written on the way."""
         with writer(self.predictions, plan) as write:
 
             def judged(rows):
-                columns, scores = held_out_of(plan, judges, rows)
+                columns, scores = held_out_of(plan, held_out_models, rows)
                 write(int(rows.numbers[0]), columns)
                 return scores
 

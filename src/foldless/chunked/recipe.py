@@ -22,7 +22,7 @@ from foldless._engine.precision.digits import SUMMED, cancels
 from foldless._engine.readout.task import Rule
 from foldless.chunked.arguments import check_cv
 from foldless.chunked.folds import folds_for
-from foldless.chunked.heldout import Judges, fold_press_of, press_of, score_of
+from foldless.chunked.heldout import HeldOutModels, fold_press_of, press_of, score_of
 from foldless.chunked.leftout import left_out, warn_of_lost
 from foldless.chunked.models import TrainingSums, check_folds, squared_errors, training_parts
 from foldless.chunked.plan import plans_of
@@ -60,7 +60,7 @@ class Candidate:
         """The rule of the model of all rows at the alpha of this number."""
         return rule_of(self.whole, self.labels, self.alphas[best], sample)
 
-    def judges(self, best, sample, *, loo, probabilities):
+    def held_out_models(self, best, sample, *, loo, probabilities):
         """The models at the alpha of this number, with their rules; with that of all rows if ``loo``."""
         plan, models = self.plans[0], [each[best] for each in self.folds]
         rules: Any = (Rule(plan.readout, each.moments) for each in models)
@@ -68,7 +68,7 @@ class Candidate:
             parts = training_parts(self.plans, self.all_sums)
             rules = rules_of_folds(parts, self.sums, self.alphas[best], sample, plan.folds, probabilities=probabilities)
         whole = self.left_out(self.alphas[best : best + 1]) if loo else None
-        return Judges(tuple(zip(models, rules, strict=True)), tuple(self.plans[1:]), whole)
+        return HeldOutModels(tuple(zip(models, rules, strict=True)), tuple(self.plans[1:]), whole)
 
 
 def validated(estimator, reader, settings):
@@ -87,8 +87,8 @@ def validated(estimator, reader, settings):
     params = {**settings.candidates[which], "alpha": float(alphas[best])}
     fitted = _fitted(plan, chosen.whole.coefficients(alphas[best]), chosen.rule(best, survey.sample), params)
     asked = {"loo": settings.loo, "probabilities": asks_for(reader.predictions, "probability")}
-    judges = chosen.judges(best, survey.sample, **asked)
-    judged: Any = reader.judge(plan, judges, survey) if folds or settings.loo else (None, None)
+    held_out_models = chosen.held_out_models(best, survey.sample, **asked)
+    judged: Any = reader.judge(plan, held_out_models, survey) if folds or settings.loo else (None, None)
     scores, arrays = judged
     warn_of_lost(0 if scores is None else scores.lost[0])
     return ChunkedResult(

@@ -4,7 +4,8 @@ No other module reads private attributes of an estimator.
 """
 
 from copy import copy
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -12,32 +13,52 @@ from sklearn.utils import _safe_indexing
 
 from foldless._engine.heldout.model import FittedCoefficients
 from foldless._engine.readout.task import Task
+from foldless.estimators.checks import ValidatedRows
 from foldless.estimators.rows import with_fields
 from foldless.kernels.registry import is_object, is_precomputed
 
 
-class EstimatorTask(NamedTuple):
-    """What an estimator would solve: the task, the labels (None for regression), and whether y is one column."""
+@dataclass(frozen=True)
+class EstimatorTask:
+    """What an estimator would solve: the task, the labels (None for regression), and whether y is one column.
+
+    ``checked`` is a copy of an estimator of foldless with what its checks have set: classes, names of features, scales.
+    """
 
     task: Task
     classes: np.ndarray | None
     flat: bool
+    checked: Any = None
 
 
 def checked_rows_of(estimator, X, y):
-    """X and y as ``fit`` of an estimator checks them, labels coded; the estimator itself stays as it is."""
-    X, y = with_fields(estimator, vars(estimator).copy())._checked_rows(X, y)
-    return X, estimator._coded_targets(y)
+    """(:class:`ValidatedRows`, y with coded labels) as ``fit`` of an estimator checks them; it stays as it is."""
+    checked = with_fields(estimator, estimator.get_params(deep=False))
+    X, y = checked._checked_rows(X, y)
+    names = getattr(checked, "feature_names_in_", None)
+    return ValidatedRows(X, names), estimator._coded_targets(y)
 
 
-def task_of(estimator, X, y, sample_weight=None, *, checked=False):
-    """The task an estimator would solve in ``fit``; the estimator itself stays as it is.
+def task_of(estimator, X, y, sample_weight=None):
+    """The task an estimator would solve in ``fit``; the estimator itself stays as it is."""
+    checked = with_fields(estimator, estimator.get_params(deep=False))
+    task = checked._make_task(*checked._validated(X, y, sample_weight))
+    return EstimatorTask(task, getattr(checked, "classes_", None), getattr(checked, "_flat", True), checked)
 
-    ``checked``: X and y come from :func:`checked_rows_of`, and are not checked again.
+
+def task_on_rows(estimator, X, targets, sample_weight=None):
+    """The :class:`EstimatorTask` of rows X with the ``targets`` of another one, of the same y and weights.
+
+    X is checked; y is neither checked nor coded again.
     """
-    probe = with_fields(estimator, vars(estimator).copy())
-    task = probe._make_task(*probe._validated(X, y, sample_weight, checked=checked))
-    return EstimatorTask(task, getattr(probe, "classes_", None), getattr(probe, "_flat", True))
+    checked = with_fields(estimator, estimator.get_params(deep=False))
+    of_y = ("classes_", "_named_classes", "_flat")
+    vars(checked).update({name: vars(targets.checked)[name] for name in of_y if name in vars(targets.checked)})
+    task = targets.task
+    X, _, weights = checked._validated(X, task.Y[:, 0] if task.codes is None else task.codes, sample_weight)
+    problem = checked._problem(X, np.square(task.problem.root_w) if task.problem.weighted else None, weights)
+    task = replace(task, problem=problem, Y=task.Y.astype(X.dtype, copy=False))
+    return EstimatorTask(task, targets.classes, targets.flat, checked)
 
 
 def fits_of(estimator, X, confounds=None):
@@ -56,13 +77,14 @@ def cut_of(estimator):
     return estimator._rule.cut
 
 
-def fitted_on_part(estimator, task, model, train, X, y, sample_weight=None):
-    """A copy of the estimator, fitted on the rows ``train`` of X, from the model of that training part.
+def fitted_on_part(checked, task, model, train, sample_weight=None):
+    """A copy of an estimator, fitted on the rows ``train``, from the model of that training part.
 
-    ``task`` is the task of all rows, as ``task_of`` built it from X, y and sample_weight.
+    ``task`` is the task of all rows with these sample weights, ``checked`` that of its :class:`EstimatorTask`.
     """
-    fitted = clone(estimator)
-    fitted._make_task(*fitted._validated(X, y, sample_weight))  # names and number of features, classes
+    params = checked.get_params(deep=False)
+    fitted = clone(checked)
+    vars(fitted).update({name: value for name, value in vars(checked).items() if name not in params})
     rule = task.rule(model)
     weights = np.zeros(task.problem.n, task.problem.dtype)
     weights[train] = 1 if sample_weight is None else np.asarray(sample_weight)[train]

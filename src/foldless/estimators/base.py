@@ -26,6 +26,7 @@ from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import MatrixLike
 from foldless.estimators.checks import (
     FLOATS,
+    ValidatedRows,
     check_confounds,
     check_gram,
     check_options,
@@ -155,7 +156,7 @@ class KernelMachine(KernelExpansion):
         X, y, weights = self._validated(X, y, sample_weight, least)
         X = X if is_precomputed(self.kernel) else X.copy()
         weights = None if weights is None else weights.copy()
-        task = self._make_task(X, y.copy(), weights, classes)
+        task = self._make_task(X, y, weights, classes)
         if confounds is not None:
             task = task.with_confounds(check_confounds(confounds, task.problem.n))
         self._keep_for_updates(weights, joined_ids((), ids, task.problem.n))
@@ -172,13 +173,12 @@ class KernelMachine(KernelExpansion):
         self._n_forgotten = 0
         self._settings = self.get_params()
 
-    def _validated(self, X, y, sample_weight, least=2, *, checked=False):
-        """X as the kernel sees it, y and weights; ``checked``: X and y are those of ``_checked_rows``."""
+    def _validated(self, X, y, sample_weight, least=2):
+        """X as the kernel sees it, y and weights."""
         if not (is_number(self.alpha) and self.alpha > 0):
             raise ValueError(f"alpha={self.alpha!r} must be a finite number > 0; for (nearly) no penalty use 1e-10.")
         check_options(self)
-        if not checked:
-            X, y = self._checked_rows(X, y)
+        X, y = self._checked_rows(X, y)
         if X.shape[0] < least:
             raise ValueError(f"n_samples={X.shape[0]}: at least two samples are needed, to fit one and leave one out.")
         weights = None
@@ -193,7 +193,10 @@ class KernelMachine(KernelExpansion):
         return self._seen(X), y, weights
 
     def _checked_rows(self, X, y):
-        """X and y as scikit-learn's ``validate_data`` returns them."""
+        """X and y as scikit-learn's ``validate_data`` returns them; :class:`ValidatedRows` and their y as they are."""
+        if isinstance(X, ValidatedRows):
+            X.name_features(self)
+            return X.X, y
         return validated_rows(self, X, y, dtypes=FLOATS, multi_output=True, y_numeric=False)
 
     def _coded_targets(self, y):

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, check_array, indexable
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from foldless._engine.heldout.caution import caution, caution_of_size, long_fit
+from foldless._engine.heldout.caution import caution, caution_of_call, caution_of_size, long_fit
 from foldless._engine.readout.codings import chosen_codes
 from foldless._engine.readout.strata import chance_if_below
 from foldless.kernels.base import canonical
@@ -214,6 +214,13 @@ def warn_of_size(problem):
     _announce(caution_of_size(problem))
 
 
+def warn_of_long_call(problem, call, flops, arrays):
+    """The same of a ``call``, in words, that takes so many flops and arrays of n x n numbers."""
+    warning = caution_of_call(problem, call, flops, arrays)
+    if warning is not None:
+        _announce(warning)
+
+
 def warn_of_size_by_cost(n, cost, kernel):
     """The same of a fit in double precision of n rows with this (flops, number of n x n arrays)."""
     flops, arrays = cost
@@ -251,6 +258,45 @@ def check_labels_there(y):
             )
 
 
+@dataclass(frozen=True, eq=False)
+class ValidatedRows:
+    """Rows X that an estimator of foldless has checked, with the names of their features, None where they have none.
+
+    ``fit`` and predictions of foldless' estimators take them in the place of X, and y is then not checked again. They
+    are indexed as their array is.
+    """
+
+    X: Any
+    names: np.ndarray | None = None
+
+    @property
+    def shape(self):
+        """That of the array."""
+        return self.X.shape
+
+    @property
+    def dtype(self):
+        """That of the array."""
+        return self.X.dtype
+
+    def __len__(self):
+        return self.X.shape[0]
+
+    def __getitem__(self, key):
+        """Some rows, or some rows and columns."""
+        names = self.names
+        if names is not None and isinstance(key, tuple) and key[1] is not Ellipsis:
+            names = names[np.ravel(key[1])]
+        return ValidatedRows(self.X[key], names)
+
+    def name_features(self, estimator):
+        """Store the number of features, and their names, in an estimator that is fitted to these rows."""
+        vars(estimator).pop("feature_names_in_", None)
+        estimator.n_features_in_ = self.X.shape[1]
+        if self.names is not None:
+            estimator.feature_names_in_ = self.names
+
+
 def rows_and_labels(X, y, *others):
     """X, y and others by scikit-learn's ``indexable``, after a check that no label is missing."""
     check_labels_there(y)
@@ -259,23 +305,27 @@ def rows_and_labels(X, y, *others):
 
 def validated_X(estimator, X, **options):
     """X of new rows as ``validate_data`` of scikit-learn returns it; of sparse entries at one place the sum."""
+    if isinstance(X, ValidatedRows):
+        return X.X
     with _columns_are_numbers(X):
         return canonical(validate_data(estimator, X, accept_sparse="csr", reset=False, **options))
 
 
 def validated_rows(estimator, X, y, *, dtypes, reset=True, **options):
     """The same of X and y; missing labels are named by their row."""
-    if reset and _are_plain(X, y, dtypes):
-        vars(estimator).pop("feature_names_in_", None)
-        estimator.n_features_in_ = X.shape[1]
+    if reset and are_plain(X, y, dtypes):
+        ValidatedRows(X).name_features(estimator)
         return X, y
     check_labels_there(y)
     with _columns_are_numbers(X):
-        X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=dtypes, reset=reset, **options)
+        if is_plain_target(y, X.shape[0] if hasattr(X, "shape") and len(X.shape) else None):
+            X = validate_data(estimator, X, accept_sparse="csr", dtype=dtypes, reset=reset)
+        else:
+            X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=dtypes, reset=reset, **options)
     return canonical(X), y
 
 
-def _are_plain(X, y, dtypes):
+def are_plain(X, y, dtypes):
     """Whether X and y are arrays in which scikit-learn, slower than the rest of a small fit, would find nothing."""
     if not (type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype in dtypes and is_plain_target(y, len(X))):
         return False

@@ -89,6 +89,10 @@ class CodedLabels(NamedTuple):
     classes: np.ndarray
     codes: np.ndarray
 
+    def select(self, rows):
+        """The labels of some rows, among which are all classes."""
+        return CodedLabels(self.classes, self.codes[rows])
+
 
 def coded(y, named):
     """The :class:`CodedLabels` of y; classes that are named may have no rows."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -11,16 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from foldless._engine.heldout.sets import Sets
 from foldless._engine.inference.intervals import ScoreInterval, check_confidence, nested_interval
-from foldless._engine.inference.partitions import (
-    AT_A_TIME,
-    ENOUGH_FOR_RANKS,
-    MOST,
-    PRECISION,
-    ROW_SCORES,
-    Judge,
-    check_rows,
-    scores_of_partitions,
-)
+from foldless._engine.inference.partitions import FoldPartitions, ScoreFunction, check_rows, scores_of_models
 from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import RandomStateLike
 from foldless.estimators.checks import check_option, check_whole
@@ -59,58 +51,56 @@ class ScoreIntervals:
         check_whole("cv", cv, 3)
         if n_repeats is not None:
             check_whole("n_repeats", n_repeats, 1)
-        task, solution = self._fitted_task, self._loo().whole
-        judge = _judge(task, scoring)
-        of_classes = task.codes is not None
-        truth = task.codes[solution.rows] if of_classes else task.Y[solution.rows].T
-        splitter = _splitter(cv, truth, judge, of_classes)
-        random_state = check_random_state(random_state)
-
-        def decide(sets):
-            D = task.held_out_decisions(solution, Sets.of(sets)).reshape(*sets.shape, -1)
-            return D[:, None] if D.ndim == 2 else np.swapaxes(D, 1, 2)
-
-        def draw(number):
-            return [_folds(splitter, truth, random_state) for _ in range(number)]
-
-        def precise(scores):
-            return scores[0].known_within(PRECISION)
-
-        most, until = (MOST, precise) if n_repeats is None else (n_repeats, None)
-        first = draw(min(AT_A_TIME, most))
-        (scores,) = scores_of_partitions(first, draw, [decide], truth, judge, most=most, until=until)
-        return nested_interval(scores, confidence, judge.kind)
+        decider = FittedDecider(self._fitted_task, self._loo().whole)
+        score = _score_function(decider.task, scoring)
+        partitions = _partitions(cv, decider.truth, score, check_random_state(random_state))
+        (scores,), _ = scores_of_models([lambda sets: decider], partitions, n_repeats)
+        return nested_interval(scores, confidence, score.kind)
 
 
-def _judge(task, scoring):
-    """The :class:`Judge` of ``scoring=``."""
+@dataclass(frozen=True)
+class FittedDecider:
+    """Held-out decisions of a fitted estimator, for any sets of its rows of positive weight."""
+
+    task: Any
+    solution: Any  # on its rows of positive weight
+    quick: ClassVar[bool] = True  # all sets follow from one fit
+
+    @property
+    def truth(self):
+        """Class numbers (n,), or values (m, n)."""
+        rows = self.solution.rows
+        return self.task.Y[rows].T if self.task.codes is None else self.task.codes[rows]
+
+    def __call__(self, sets):
+        """Decisions (b, k, t) of sets (b, t)."""
+        D = self.task.held_out_decisions(self.solution, Sets.of(sets)).reshape(*sets.shape, -1)
+        return np.swapaxes(D, 1, 2)
+
+
+def _score_function(task, scoring):
+    """The :class:`ScoreFunction` of ``scoring=``."""
     if scoring is None:
         scoring = "neg_mean_squared_error" if task.codes is None else "accuracy"
     metrics = {name: metric for name, metric in METRICS.items() if metric.suits(task) and not metric.pooled}
     by_row = () if task.codes is not None else ("neg_mean_absolute_error",)
     check_option("scoring", scoring, (*metrics, *by_row))
-    of_rows, metric = ROW_SCORES.get(scoring), metrics.get(scoring)
-    ranks = metric is not None and metric.rows > 1
+    metric = metrics.get(scoring)
     kind = score_kind(scoring, None if metric is None else scorer_of(metric))
-    return Judge(None if metric is None else metric.function, of_rows, ENOUGH_FOR_RANKS if ranks else 2, kind)
+    return ScoreFunction.of_metric(scoring, metric, kind)
 
 
-def _splitter(cv, truth, judge, of_classes):
+def _partitions(cv, truth, score, random_state):
     """Folds of as many rows as the score needs, at most one for every row of the rarest class."""
-    n = truth.shape[-1]
-    check_rows(judge, n // 3, truth)
+    n, of_classes = truth.shape[-1], truth.ndim == 1
+    check_rows(score, n // 3, truth)
     rarest = np.bincount(truth).min() if of_classes else n
     if rarest < 3:
         raise ValueError(
             f"score_interval needs three folds with rows of every class, but the rarest class has {rarest} rows. Learn"
             " more rows of it."
         )
-    most = min(cv, n // judge.least, rarest)
-    return (StratifiedKFold if of_classes else KFold)(most, shuffle=True)
-
-
-def _folds(splitter, truth, random_state):
-    """The rows of each fold."""
-    splitter.random_state = random_state.randint(2**31 - 1)
-    n = truth.shape[-1]
-    return [test for _, test in splitter.split(np.empty((n, 1)), truth if truth.ndim == 1 else None)]
+    most = min(cv, n // score.least, rarest)
+    splitter = (StratifiedKFold if of_classes else KFold)(most, shuffle=True)
+    X, y = np.empty((n, 1)), truth if of_classes else None
+    return FoldPartitions(splitter, lambda: splitter.split(X, y), truth, score, random_state=random_state)

@@ -239,10 +239,10 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
 
 
 def _columns(y, dtype):
-    """Finite targets (n, m)."""
+    """Finite targets (n, m), a copy."""
     try:
         with np.errstate(over="ignore"):
-            values = np.asarray(y, dtype=dtype)
+            values = np.array(y, dtype=dtype)
     except (TypeError, ValueError):
         raise ValueError(f"y must hold numbers; found values of type {np.asarray(y).dtype} such as {y[0]!r}.") from None
     if not np.isfinite(values).all():

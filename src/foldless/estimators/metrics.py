@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn import metrics as theirs
+from sklearn import metrics as sklearn_metrics
 from sklearn.exceptions import UndefinedMetricWarning
 
 from foldless._engine.inference.counts import ANY, PAIRS, PRECISION, ROWS, ScoreKind, limits_of
@@ -23,7 +23,6 @@ from foldless._engine.permutation.metrics import (
     confusions,
     correlation,
     neg_mean_squared_error,
-    of_one_labeling,
     r2,
     roc_auc,
 )
@@ -35,24 +34,30 @@ def roc_auc_in_trapezoids(D, codes):
     """The same to the last bit of scikit-learn's, whose sums differ from those of ranks by rounding."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        return np.array([theirs.roc_auc_score(truth, d) for truth, d in zip(codes, D[:, 0], strict=True)])
+        return np.array([sklearn_metrics.roc_auc_score(truth, d) for truth, d in zip(codes, D[:, 0], strict=True)])
 
 
 def _ber(truth, predictions, sample_weight=None):
-    return 1.0 - theirs.balanced_accuracy_score(truth, predictions, sample_weight=sample_weight)
+    return 1.0 - sklearn_metrics.balanced_accuracy_score(truth, predictions, sample_weight=sample_weight)
 
 
 METRICS = {
-    "accuracy": Metric(accuracy, True, theirs.accuracy_score),
-    "balanced_accuracy": Metric(balanced_accuracy, True, theirs.balanced_accuracy_score),
+    "accuracy": Metric(accuracy, True, sklearn_metrics.accuracy_score),
+    "balanced_accuracy": Metric(balanced_accuracy, True, sklearn_metrics.balanced_accuracy_score),
     "ber": Metric(ber, True, _ber, greater=False),
     "roc_auc": Metric(
-        roc_auc, True, theirs.roc_auc_score, "decision_function", as_theirs=roc_auc_in_trapezoids, rows=2, classes=2
+        roc_auc,
+        True,
+        sklearn_metrics.roc_auc_score,
+        "decision_function",
+        sklearn_rounding=roc_auc_in_trapezoids,
+        rows=2,
+        classes=2,
     ),
-    "r2": Metric(r2, False, theirs.r2_score, rows=2),
-    "r2_pooled": Metric(r2, False, theirs.r2_score, rows=2, pooled=True),
-    "neg_mean_squared_error": Metric(neg_mean_squared_error, False, of_one_labeling(neg_mean_squared_error)),
-    "correlation": Metric(correlation, False, of_one_labeling(correlation), rows=2),
+    "r2": Metric(r2, False, sklearn_metrics.r2_score, rows=2),
+    "r2_pooled": Metric(r2, False, sklearn_metrics.r2_score, rows=2, pooled=True),
+    "neg_mean_squared_error": Metric(neg_mean_squared_error, False),
+    "correlation": Metric(correlation, False, rows=2),
 }
 
 
@@ -63,12 +68,12 @@ def confusion_metric(classes):
 
 
 def _confusion(classes, truth, predictions):
-    return theirs.confusion_matrix(truth, predictions, labels=classes).ravel()
+    return sklearn_metrics.confusion_matrix(truth, predictions, labels=classes).ravel()
 
 
 def scorer_of(metric):
     """scikit-learn's scorer of the plain value of a metric."""
-    return theirs.make_scorer(metric.theirs, response_method=metric.response)
+    return sklearn_metrics.make_scorer(metric.sklearn_metric, response_method=metric.response)
 
 
 # -- what intervals know of a score ------------------------------------------------------------------------------------
@@ -90,11 +95,11 @@ def _counting_of(scorer):
     if not getattr(function, "__module__", "").startswith(KNOWN):
         return None
     sign, options = scorer._sign, scorer._kwargs
-    if function is theirs.accuracy_score and sign > 0 and not options:
+    if function is sklearn_metrics.accuracy_score and sign > 0 and not options:
         return ROWS
-    if function is theirs.roc_auc_score and sign > 0 and options.get("max_fpr") is None:
+    if function is sklearn_metrics.roc_auc_score and sign > 0 and options.get("max_fpr") is None:
         return PAIRS
-    if function is theirs.average_precision_score and sign > 0 and "pos_label" not in options:
+    if function is sklearn_metrics.average_precision_score and sign > 0 and "pos_label" not in options:
         return PRECISION
     weighted = "sample_weight" in inspect.signature(function).parameters
     return _Weighted(function, sign, options) if weighted and scorer._response_method == "predict" else None

@@ -49,24 +49,25 @@ UNNEEDED = {
 Kind = TypeVar("Kind", bound=type)
 
 
-def parameter_hint(name, known, prefix=""):
+def parameter_hint(name, names, prefix=""):
     """What to write in the place of an unknown parameter, as a sentence; empty if nothing is similar.
 
-    ``known`` are the names of all parameters; in a pipeline those of the last step begin with ``prefix``.
+    ``names`` are the names of all parameters; in a pipeline those of the last step begin with ``prefix``.
     """
     bare = name.rpartition("__")[2]
     for place in (prefix, f"{prefix}kernel__"):
-        if place + bare in known:
+        if place + bare in names:
             return f"Did you mean {place}{bare}?"
     counterpart, code = COUNTERPARTS.get(bare, ("", ""))
-    if counterpart and prefix + counterpart in known:
+    if counterpart and prefix + counterpart in names:
         return f"Did you mean {prefix}{code}?"
-    return UNNEEDED.get(bare) or did_you_mean(name if "__" in name else prefix + name, known)
+    return UNNEEDED.get(bare) or did_you_mean(name if "__" in name else prefix + name, names)
 
 
 def explain_unknown_arguments(kind: Kind) -> Kind:
-    """Decorate a class: the TypeError of an unknown argument says what to write instead."""
+    """Decorate a class: errors of its constructor and of ``set_params`` say what to write for an unknown argument."""
     init: Any = vars(kind)["__init__"]
+    plain_set_params: Any = kind.set_params  # type: ignore[attr-defined]
     names = list(inspect.signature(init).parameters)[1:]
 
     @wraps(init)
@@ -81,7 +82,17 @@ def explain_unknown_arguments(kind: Kind) -> Kind:
             message = f"{type(self).__name__}() got an unexpected keyword argument {unknown[0]!r}. {hint}"
             raise TypeError(message.rstrip()) from None
 
+    @wraps(plain_set_params)
+    def set_params(self, **params):
+        try:
+            return plain_set_params(self, **params)
+        except ValueError as error:
+            unknown = [name for name in params if name.partition("__")[0] not in names]
+            hint = parameter_hint(unknown[0], names) if unknown else ""
+            raise ValueError(f"{error} {hint}".rstrip()) from None
+
     kind.__init__ = __init__  # type: ignore[misc]
+    kind.set_params = set_params  # type: ignore[attr-defined]
     return kind
 
 

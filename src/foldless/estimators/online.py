@@ -143,8 +143,8 @@ class OnlineMachine(KernelMachine):
             n_left = len(remaining)
             raise ValueError(f"forget would leave {n_left} rows, all of weight 0; make a new estimator instead.")
         weights = None if self._base_weights is None else self._base_weights[remaining]
-        rest = problem.subset(remaining, shift=None).recentred()
-        new = self._task_with_fewer(self._fitted_task, remaining, weights, rest)
+        smaller = problem.subset(remaining, shift=None).recentred()
+        new = self._task_with_fewer(self._fitted_task, remaining, weights, smaller)
         solution = self._solution_to_update(new.problem.root_w, problem.root_w[remaining])
         if solution is None:
             solution = updates.solve_anew(new.problem, new.Y)

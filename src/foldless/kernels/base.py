@@ -20,13 +20,13 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from foldless._engine.linalg import outer_square, product
 from foldless._engine.linalg.types import Matrix
-from foldless.kernels.parameters import Parametrised, Weights
+from foldless.kernels.parameters import Parametrised, Weights, check_decorated
 
 MANY_ROWS = 8192  # from which on a Gram matrix is evaluated
 BLOCK = 1024  # rows at a time
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Kernel(Parametrised):
     """Base of the kernels: a kernel of rows x of a matrix X, without explicit features."""
 
@@ -35,6 +35,10 @@ class Kernel(Parametrised):
     is_linear: ClassVar[bool] = False  # True: features(X) is X itself
     approximates: ClassVar[bool] = False  # True: explicit features in the place of another kernel
     squares_condition: ClassVar[bool] = False  # True: the Gram matrix has the squared condition of the features' kernel
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        check_decorated(type(self))  # dataclasses with fields have a constructor of their own
+        super().__init__(*values, **named)
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         """Gram matrix of shape (len(X), len(Z)), a new array that callers overwrite; Z=None: that of X with itself."""

@@ -9,6 +9,7 @@ parameters are named by the way to them, such as ``terms__0__gamma``.
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from functools import cache
+from inspect import get_annotations
 from numbers import Real
 from typing import Any, Self, get_type_hints
 
@@ -126,6 +127,17 @@ class Weights(Number):
         return low * max(value), high * max(value)
 
 
+def check_decorated(kind):
+    """Refuse a class with fields or a constructor of its own that is no dataclass: its parameters would be ignored."""
+    for base in kind.__mro__[: kind.__mro__.index(Parametrised)]:
+        has_fields = any("ClassVar" not in str(annotation) for annotation in get_annotations(base).values())
+        if "__dataclass_params__" not in vars(base) and (has_fields or "__init__" in vars(base)):
+            raise TypeError(
+                f"{base.__name__}: the parameters of a kernel are the fields of a frozen dataclass, and {base.__name__}"
+                " is none. Write @dataclass(frozen=True) above the class, and no __init__."
+            )
+
+
 @dataclass(frozen=True)
 class Parametrised:
     """A frozen dataclass whose fields are its parameters, and whose ``parts`` have more of them."""
@@ -134,6 +146,7 @@ class Parametrised:
     @cache
     def parameters(cls) -> dict[str, Parameter]:
         """The kinds of the fields by their names, in order."""
+        check_decorated(cls)
         hints = get_type_hints(cls, include_extras=True)
         names = [entry.name for entry in fields(cls) if not entry.metadata.get("derived")]
         extras = {name: getattr(hints[name], "__metadata__", ()) for name in names}

@@ -12,8 +12,7 @@ from foldless._engine.permutation.metrics import Metric
 from foldless._engine.permutation.nulls import PermutationTestResult, WholeGroups
 from foldless._engine.permutation.patterns import PatternTestResult
 from foldless._engine.tuning.spec import Optimizer
-from foldless._sklearn.route import RefitWarning
-from foldless._sklearn.route import Route as Path
+from foldless._sklearn.route import RefitWarning, Route
 from foldless.estimators.checks import Confounds
 from foldless.model_selection._compare import compare
 from foldless.model_selection._intervals import score_interval
@@ -22,9 +21,10 @@ from foldless.model_selection._nested_result import NestedResult
 from foldless.model_selection._pairs import leave_pair_out_auc
 from foldless.model_selection._patterns import permutation_test_pattern
 from foldless.model_selection._permutation import permutation_test_score
+from foldless.model_selection._score import cross_val_score
 from foldless.model_selection._search import FoldlessSearchCV
 from foldless.model_selection._strata import StratifiedLeaveOneOut
-from foldless.model_selection._validation import cross_val_predict, cross_val_score, cross_validate, explain
+from foldless.model_selection._validation import cross_val_predict, cross_validate, explain
 
 __all__ = [
     "ComparisonResult",
@@ -36,10 +36,10 @@ __all__ = [
     "NestedResult",
     "NothingLearntWarning",
     "Optimizer",
-    "Path",
     "PatternTestResult",
     "PermutationTestResult",
     "RefitWarning",
+    "Route",
     "ScoreInterval",
     "StratifiedLeaveOneOut",
     "WholeGroups",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import Any, Literal
@@ -20,20 +21,21 @@ from foldless._engine.inference.comparison import (
     nested_difference,
 )
 from foldless._engine.inference.intervals import check_confidence, interval_of, row_interval
+from foldless._engine.inference.partitions import scores_of_models
 from foldless._engine.linalg.types import RandomStateLike
 from foldless._sklearn.adapters import check_probabilities
+from foldless._sklearn.request import CrossValidation
 from foldless._sklearn.routing import check_groups
 from foldless._sklearn.scorers import check_single
 from foldless._sklearn.splits import row_numbers
 from foldless._sklearn.steps import StepsLike
 from foldless.estimators.checks import check_option, dense, rows_and_labels
 from foldless.model_selection._intervals import (
-    FitOptions,
-    FoldPartitions,
     check_repeats,
+    fold_partitions,
     held_out_decisions,
-    judge_of,
-    scores_of_models,
+    partition_progress,
+    score_function,
     truth_and_classes,
 )
 from foldless.model_selection._types import ConfoundsLike, CVLike, Params, ScoringLike
@@ -106,27 +108,35 @@ def compare(
     X, y, groups = rows_and_labels(X, dense(y), groups)
     estimator = next(iter(models.values()))
     truth, classes = truth_and_classes(estimator, y)
-    judge, response = judge_of(scoring, estimator, y, classes)
-    options = FitOptions(groups=groups, params=params, confounds=confounds, steps=steps, n_jobs=n_jobs)
-    deferred = [
-        partial(held_out_decisions, model, X, y, options, classes=classes, response=response)
-        for model in models.values()
-    ]
+    score, response = score_function(scoring, estimator, y, classes)
+    request = CrossValidation(
+        function="cross_val_predict",
+        estimator=estimator,
+        X=X,
+        y=y,
+        groups=groups,
+        params=params,
+        confounds=confounds,
+        steps=steps,
+        n_jobs=n_jobs,
+        method=response,
+    )
+    deferred = [partial(held_out_decisions, replace(request, estimator=model), classes) for model in models.values()]
     names = list(models)
     if method == "sign-flip":
-        test = _single_test_set(cv, X, y, groups, judge, is_classifier(estimator))
-        scores, deciders, counts = _scores_of_rows(deferred, test, truth, judge, groups)
+        test = _single_test_set(cv, X, y, groups, score, is_classifier(estimator))
+        scores, deciders, counts = _scores_of_rows(deferred, test, truth, score, groups)
         difference = partial(flipped_difference, confidence=confidence, random_state=random_state)
-        intervals = [row_interval(values, confidence, judge.kind, counts) for values in scores]
+        intervals = [row_interval(values, confidence, score.kind, counts) for values in scores]
     else:
-        partitions = FoldPartitions.of(cv, X, y, groups, truth, classes, random_state)
+        partitions = fold_partitions(cv, X, y, groups, truth, score, random_state)
         watch = _differences if method == "nested" else None
-        scores, deciders = scores_of_models(deferred, partitions, truth, judge, n_repeats, watch)
+        scores, deciders = scores_of_models(deferred, partitions, n_repeats, watch=watch, progress=partition_progress)
         difference = partial(DIFFERENCES[method], confidence=confidence)
-        intervals = [interval_of(values, method, confidence, judge.kind) for values in scores]
+        intervals = [interval_of(values, method, confidence, score.kind) for values in scores]
     pairs = all_pairs(names, scores, difference)
     routes = [decisions.route for decisions in deciders]
-    return ComparisonResult(names, intervals, pairs, judge.kind.name, method, confidence, routes)
+    return ComparisonResult(names, intervals, pairs, score.kind.name, method, confidence, routes)
 
 
 def _differences(scores):
@@ -159,7 +169,7 @@ def _kind(model):
     return " + ".join(type(step).__name__ for step in steps if step not in (None, "passthrough"))
 
 
-def _single_test_set(cv, X, y, groups, judge, classifier):
+def _single_test_set(cv, X, y, groups, score, classifier):
     """The one test set (t,) of ``cv``, sorted; an error if ``cv`` has several splits, or leaves out rows."""
     splits = row_numbers(check_cv(cv, y, classifier=classifier).split(X, y, groups), len(y))
     if len(splits) != 1 or len(splits[0][0]) + len(splits[0][1]) < len(y):
@@ -167,12 +177,12 @@ def _single_test_set(cv, X, y, groups, judge, classifier):
             f"method='sign-flip' needs cv with one split that trains on all rows but the tested ones; cv={cv!r} has"
             f" {len(splits)}. Use ShuffleSplit(1, test_size=0.3), say, or method='nested'."
         )
-    if judge.of_rows is None:
+    if score.of_rows is None:
         raise ValueError("method='sign-flip' needs a score that is a mean over rows, such as accuracy.")
     return np.sort(splits[0][1])
 
 
-def _scores_of_rows(deferred, test, truth, judge, groups):
+def _scores_of_rows(deferred, test, truth, score, groups):
     """(scores (t,) of the rows of a test set, or of its groups, by each model; the models' decisions; counts)."""
     deciders = [decide_without(test[None]) for decide_without in deferred]
     T = np.moveaxis(truth[..., test[None]], -2, 0)
@@ -185,5 +195,5 @@ def _scores_of_rows(deferred, test, truth, judge, groups):
             "method='sign-flip' needs at least two rows to test, or two groups of rows; use a larger test_size."
         )
     share = n_units / len(test)
-    scores = [share * np.bincount(unit, judge.of_rows(decisions(test[None]), T)[0]) for decisions in deciders]
-    return scores, deciders, judge.counts(T[0], groups)
+    scores = [share * np.bincount(unit, score.of_rows(decisions(test[None]), T)[0]) for decisions in deciders]
+    return scores, deciders, score.counts(T[0], groups)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import copy
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import chain
 from numbers import Integral
 from typing import Any, Literal
 
@@ -28,34 +27,31 @@ from sklearn.utils.validation import _check_method_params
 from foldless._engine.heldout.sets import Sets
 from foldless._engine.inference.intervals import ScoreInterval, check_confidence, interval_of
 from foldless._engine.inference.partitions import (
-    AT_A_TIME,
-    ENOUGH_FOR_RANKS,
-    MOST,
-    PRECISION,
     ROW_SCORES,
-    Judge,
-    check_folds,
-    left_out,
-    scores_of_partitions,
+    FoldPartitions,
+    ScoreFunction,
+    all_scores,
+    scores_of_models,
 )
 from foldless._engine.linalg.threads import jobs_as_here, threads_by_size
 from foldless._engine.linalg.types import MatrixLike, RandomStateLike
 from foldless._sklearn.adapters import check_probabilities
 from foldless._sklearn.pipelines import Search, split_steps
-from foldless._sklearn.planner import CrossValidation, CrossValidationPlan, plan
+from foldless._sklearn.planner import CrossValidationPlan, plan
 from foldless._sklearn.progress import Progress
+from foldless._sklearn.request import CallRequest, CrossValidation, NestedRequest
 from foldless._sklearn.route import RefitWarning, Route, warn_of_refits
 from foldless._sklearn.routing import check_groups
 from foldless._sklearn.scorer_checks import check_scorers
 from foldless._sklearn.scorers import Scoring, check_single, is_function, score_decisions
 from foldless._sklearn.splits import row_numbers
 from foldless._sklearn.standin import StandIn
-from foldless._sklearn.steps import StepsLike, front_of
+from foldless._sklearn.steps import StepsLike
 from foldless.estimators.checks import check_option, dense, rows_and_labels
 from foldless.estimators.metrics import score_kind
+from foldless.model_selection._nested import NestedSearch
 from foldless.model_selection._types import ConfoundsLike, CVLike, Params, ScoringLike
 
-MOST_REFITTED = 10  # partitions, where their number is not given and models are refitted
 EVERY_SET = "without every fold and every pair of folds"
 
 
@@ -143,85 +139,50 @@ def score_interval(
     check_single(scoring, "score_interval takes one.")
     check_probabilities(scoring, estimator)
     truth, classes = truth_and_classes(estimator, y)
-    judge, response = judge_of(scoring, estimator, y, classes)
-    partitions = FoldPartitions.of(cv, X, y, groups, truth, classes, random_state)
-    options = FitOptions(groups=groups, params=params, confounds=confounds, steps=steps, n_jobs=n_jobs)
-    model = partial(held_out_decisions, estimator, X, y, options, classes=classes, response=response)
-    watch = (lambda scores: scores) if method == "nested" else None
-    (scores,), (decisions,) = scores_of_models([model], partitions, truth, judge, n_repeats, watch)
-    return interval_of(scores, method, confidence, judge.kind, path=decisions.route)
+    score, response = score_function(scoring, estimator, y, classes)
+    partitions = fold_partitions(cv, X, y, groups, truth, score, random_state)
+    request = CrossValidation(
+        function="cross_val_predict",
+        estimator=estimator,
+        X=X,
+        y=y,
+        groups=groups,
+        params=params,
+        confounds=confounds,
+        steps=steps,
+        n_jobs=n_jobs,
+        method=response,
+    )
+    model = partial(held_out_decisions, request, classes)
+    watch = all_scores if method == "nested" else None
+    (scores,), (decisions,) = scores_of_models([model], partitions, n_repeats, watch=watch, progress=partition_progress)
+    return interval_of(scores, method, confidence, score.kind, path=decisions.route)
 
 
-@dataclass(frozen=True)
-class FoldPartitions:
-    """Partitions of the rows into folds by a splitter, which draws as many as are needed if it shuffles."""
+def fold_partitions(cv, X, y, groups, truth, score, random_state):
+    """Partitions by ``cv``: a splitter, or a number of folds, drawn at random with the rows of a group together."""
+    of_classes = truth.ndim == 1
+    if cv is None or isinstance(cv, Integral):
+        kinds = (KFold, StratifiedKFold) if groups is None else (GroupKFold, StratifiedGroupKFold)
+        most = 10 if groups is None else max(3, min(10, len(np.unique(groups)) // 2))
+        if groups is None and of_classes:  # every fold has rows of every class
+            most = max(3, min(most, np.bincount(truth).min()))
+        splitter = kinds[of_classes](most if cv is None else cv, shuffle=True)
+    else:
+        splitter = copy.deepcopy(check_cv(cv, y, classifier=of_classes))
+    groups = None if groups is None else np.asarray(groups)
+    random_state = check_random_state(random_state) if getattr(splitter, "shuffle", False) else None
 
-    cv: Any
-    X: Any
-    y: Any
-    groups: Any
-    codes: np.ndarray | None  # class numbers
-    classes: np.ndarray | None
-    random_state: Any  # None: there is one partition
+    def split():
+        return row_numbers(splitter.split(X, y, groups), truth.shape[-1])
 
-    @classmethod
-    def of(cls, cv, X, y, groups, truth, classes, random_state):
-        """Partitions by ``cv``: a splitter, or a number of folds, drawn at random with the rows of a group together."""
-        codes = None if classes is None else truth
-        if cv is None or isinstance(cv, Integral):
-            kinds = (KFold, StratifiedKFold) if groups is None else (GroupKFold, StratifiedGroupKFold)
-            most = 10 if groups is None else max(3, min(10, len(np.unique(groups)) // 2))
-            if groups is None and codes is not None:  # every fold has rows of every class
-                most = max(3, min(most, np.bincount(codes).min()))
-            splitter = kinds[codes is not None](most if cv is None else cv, shuffle=True)
-        else:
-            splitter = copy.deepcopy(check_cv(cv, y, classifier=codes is not None))
-        shuffles = getattr(splitter, "shuffle", False)
-        groups = None if groups is None else np.asarray(groups)
-        return cls(splitter, X, y, groups, codes, classes, check_random_state(random_state) if shuffles else None)
+    return FoldPartitions(splitter, split, truth, score, groups, random_state)
 
-    @property
-    def shuffled(self):
-        """Whether more than one partition can be drawn."""
-        return self.random_state is not None
 
-    def draw(self, number):
-        """``number`` partitions, [[rows of each fold]]."""
-        partitions = []
-        for _ in range(number):
-            if self.shuffled:
-                self.cv.random_state = self.random_state.randint(2**31 - 1)
-            splits = row_numbers(self.cv.split(self.X, self.y, self.groups), len(self.y))
-            partitions.append([test for _, test in splits])
-            self._check(partitions[-1])
-        return partitions
-
-    def _check(self, tests):
-        """Raise an error where folds overlap, are too few or too small, or two of them hold all rows of a class."""
-        rows = np.concatenate(tests)
-        if len(rows) != len(self.y) or len(np.unique(rows)) != len(rows):
-            raise ValueError(
-                f"cv={self.cv!r} does not test every row once; folds are left out in pairs, so use KFold or a number of"
-                " folds."
-            )
-        units, what = tests, "rows"
-        if self.groups is not None:
-            units, what = [np.unique(self.groups[rows]) for rows in tests], "groups"
-        if len(tests) < 3 or min(map(len, units)) < 2:
-            raise ValueError(
-                f"cv leaves out {len(tests)} folds, the smallest of {min(map(len, units))} {what}; intervals need"
-                f" at least three folds of at least two {what} each."
-            )
-        if self.codes is None:
-            return
-        counts = np.array([np.bincount(self.codes[rows], minlength=self.codes.max() + 1) for rows in tests])
-        lost = np.flatnonzero(np.sort(counts, axis=0)[-2:].sum(0) == counts.sum(0))
-        if len(lost):
-            name = None if self.classes is None else self.classes[lost[0]]
-            raise ValueError(
-                f"cv: two of the folds hold all {counts[:, lost[0]].sum()} rows of class {name}; use other"
-                " folds, or leave out classes of few rows."
-            )
+def partition_progress(most):
+    """A function that counts partitions on a line in terminals, after some seconds."""
+    progress = Progress(most, "partitions", None)
+    return lambda number: progress.step(steps=number)
 
 
 def truth_and_classes(estimator, y):
@@ -235,8 +196,8 @@ def truth_and_classes(estimator, y):
     return codes, classes
 
 
-def judge_of(scoring, estimator, y, classes):
-    """(:class:`Judge` of ``scoring``, the response that it scores); None: accuracy or minus the squared error."""
+def score_function(scoring, estimator, y, classes):
+    """(:class:`ScoreFunction` of ``scoring``, the response that it scores); None: accuracy, minus the squared error."""
     if scoring is None:
         scoring = "accuracy" if classes is not None else "neg_mean_squared_error"
     resolved = Scoring.of(scoring, estimator)
@@ -246,18 +207,17 @@ def judge_of(scoring, estimator, y, classes):
     check_scorers([(name, scorer)], estimator, y)
     response = getattr(scorer, "_response_method", "predict")
     response = response if isinstance(response, str) else response[0]
-    of_rows = ROW_SCORES.get(scoring) if isinstance(scoring, str) else None
+    by_rows = isinstance(scoring, str) and scoring in ROW_SCORES
     if metric is not None and metric.pooled:
         raise ValueError(f"scoring={name!r} is of all folds together; use 'neg_mean_squared_error', or 'r2' of each.")
-    if response == "predict_proba" and of_rows is None:
-        raise ValueError(f"scoring={name!r} judges probabilities; of these neg_log_loss has intervals.")
+    if response == "predict_proba" and not by_rows:
+        raise ValueError(f"scoring={name!r} is a score of probabilities; of these neg_log_loss has intervals.")
     kind = score_kind(name, scorer)
     suits = metric is not None and metric.labels == (classes is not None)
-    if suits and metric.classes in (None, 0 if classes is None else len(classes)):
-        least = ENOUGH_FOR_RANKS if metric.rows > 1 and of_rows is None else 2  # R2 of a few rows can be any number
-        return Judge(metric.function, of_rows, least, kind, classes), response
-    score = partial(score_decisions, scorer, classes, np.ndim(y) == 1)
-    return Judge(score, of_rows, kind=kind, labels=classes), response
+    if by_rows or (suits and metric.classes in (None, 0 if classes is None else len(classes))):
+        return ScoreFunction.of_metric(scoring, metric, kind, classes), response
+    function = partial(score_decisions, scorer, classes, np.ndim(y) == 1)
+    return ScoreFunction(function, None, kind=kind, labels=classes, one_by_one=True), response
 
 
 def check_repeats(n_repeats):
@@ -266,87 +226,34 @@ def check_repeats(n_repeats):
         raise ValueError(f"n_repeats={n_repeats!r} must be a whole number, at least 1, or None.")
 
 
-def scores_of_models(models, partitions, truth, judge, n_repeats, watch=None):
-    """([FoldScores], [decisions]) of models, each a function from some of the sets to its held-out decisions.
-
-    If ``n_repeats`` is None, partitions are drawn until the standard errors of ``watch(scores)`` are known within 10 %,
-    at most 100. Without ``watch`` pairs of folds are not left out.
-    """
-    pairs = watch is not None
-    n_repeats = n_repeats if pairs else n_repeats or 1
-
-    def draw(number):
-        folds = partitions.draw(number)
-        check_folds(judge, folds, truth)
-        return folds
-
-    first = draw(1 if not partitions.shuffled else min(AT_A_TIME, n_repeats or AT_A_TIME))
-    sets = [rows for *_, rows in chain(*left_out(first[:1], pairs).values())]
-    deciders = [model(sets) for model in models]
-    one_by_one = isinstance(judge.score, partial)  # a scorer of scikit-learn
-    quick = all(decisions.quick for decisions in deciders) and not one_by_one
-    most = n_repeats or (MOST if quick else MOST_REFITTED)
-    most = most if partitions.shuffled else 1
-    progress = Progress(most, "partitions", None)  # in terminals, after some seconds
-
-    def known(scores):
-        return all(estimate.known_within(PRECISION) for estimate in watch(scores))
-
-    scores = scores_of_partitions(
-        first,
-        draw,
-        deciders,
-        truth,
-        judge,
-        most=most,
-        until=known if n_repeats is None else None,
-        groups=partitions.groups,
-        pairs=pairs,
-        step=lambda number: progress.step(steps=number),
-    )
-    return scores, deciders
-
-
 # -- held-out decisions of one model -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class FitOptions:
-    """Arguments that go with the rows of the models of an interval or a comparison."""
+def held_out_decisions(request, classes, sets):
+    """:class:`HeldOutDecisions` of the estimator of a request, or :class:`NestedDecisions` of a search.
 
-    groups: Any = None
-    params: dict | None = None
-    confounds: Any = None
-    steps: StepsLike = "each"
-    n_jobs: int | None = None  # of refits
-
-
-def held_out_decisions(estimator, X, y, options, sets, *, classes, response):
-    """:class:`HeldOutDecisions` of an estimator, or :class:`NestedDecisions` of a search.
-
-    How they are computed is planned for ``sets``, some of those that will be left out. ``response`` is what is scored:
-    "predict", "decision_function" or "predict_proba".
+    How they are computed is planned for ``sets``, some of those that will be left out. The method of the request is the
+    response that is scored: "predict", "decision_function" or "predict_proba".
     """
-    front = front_of(estimator, X, options.params, options.steps)
-    X, y = rows_and_labels(front.X, y)
-    last = split_steps(front.estimator).last
+    estimator = request.estimator
+    front, request = request.behind_steps()
+    X, y = rows_and_labels(request.X, request.y)
+    request = replace(request, X=X, y=y)
+    last = split_steps(request.estimator).last
     if isinstance(last, Search):
-        if response == "predict_proba":
-            raise ValueError("scoring judges probabilities, and a search has no held-out ones; use another score.")
+        if request.method == "predict_proba":
+            raise ValueError("scoring is one of probabilities, and a search has no held-out ones; use another score.")
         route = Route("nested", f"{type(last).__name__} is repeated without every set of rows")
-        return NestedDecisions(front.estimator, X, y, front.params or None, classes, options, route)
-    request = CrossValidation(
-        "cross_val_predict",
-        front.estimator,
-        X,
-        y,
-        splits_of(sets, len(y)),
-        params=front.params,
-        confounds=options.confounds,
-    )
-    planned = plan(request)
+        return NestedDecisions(NestedSearch.of(nested_request(request)), classes, route)
+    planned = plan(replace(request, groups=None, cv=splits_of(sets, len(y))))
     warn_of_refits(estimator, planned.route, EVERY_SET)
-    return HeldOutDecisions(y, classes, response, planned, front.route(planned.route), options.n_jobs)
+    return HeldOutDecisions(y, classes, request.method, planned, front.route(planned.route), request.n_jobs)
+
+
+def nested_request(request):
+    """The :class:`NestedRequest` with the arguments of a request of a search."""
+    shared = {field.name: getattr(request, field.name) for field in fields(CallRequest)}
+    return NestedRequest(**shared)
 
 
 @dataclass(frozen=True)
@@ -366,18 +273,21 @@ class HeldOutDecisions:
 
     @property
     def quick(self):
-        """Whether all sets follow from one fit."""
-        return self.plan.run is not None
+        """Whether all sets follow from one fit, without a calibration for each of them."""
+        return self.plan.run is not None and self.response != "predict_proba"
 
     def __call__(self, sets):
         """Decisions (b, k, t) of sets (b, t)."""
         run = self.plan.run
         if run is None:
             return self._refitted(self.plan.loop, sets)
-        task = run.task
-        if self.response == "predict_proba" or task.readout.cuts or len(task.problem.active) < task.problem.n:
+        if not run.all_rows_count:  # sets may test rows of weight 0
             return self._refitted({"estimator": StandIn(run), "X": run.rows, "params": None}, sets)
-        raw = run.decide(Sets.of(sets))
+        of_sets = Sets.of(sets)
+        if self.response == "predict_proba":
+            _, raw = run.decide_with_probabilities(of_sets)
+        else:
+            raw = run.decide(of_sets)
         raw = raw.reshape(*sets.shape, *raw.shape[1:])
         return raw[:, None] if raw.ndim == 2 else np.swapaxes(raw, 1, 2)
 
@@ -392,33 +302,17 @@ class HeldOutDecisions:
 class NestedDecisions:
     """Decisions of a search, or of a pipeline that ends in one; the search is repeated without every set."""
 
-    estimator: Any
-    X: Any
-    y: Any
-    params: dict | None
+    search: NestedSearch
     classes: np.ndarray | None
-    options: FitOptions
     route: Route
     quick = False  # not all sets follow from one fit
 
     def __call__(self, sets):
         """Decisions (b, k, t) of sets (b, t)."""
-        nested_cross_validate = type(split_steps(self.estimator).last)._nested_cross_validate
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RefitWarning)
-            result = nested_cross_validate(
-                self.estimator,
-                self.X,
-                self.y,
-                cv=splits_of(sets, len(self.y)),
-                groups=self.options.groups,
-                params=self.params,
-                confounds=self.options.confounds,
-                steps=self.options.steps,
-                n_jobs=self.options.n_jobs,
-            )
-        outputs = result.predictions if self.classes is None else result.decision
-        return np.stack([as_decisions(values, "decision_function", self.classes) for values in outputs])
+            results, _ = self.search.results(splits_of(sets, len(self.search.data.y)))
+        return np.stack([as_decisions(result.decision, "decision_function", self.classes) for result in results])
 
 
 def splits_of(sets, n):

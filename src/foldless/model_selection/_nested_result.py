@@ -67,7 +67,7 @@ class NestedResult(Result):
     best_params : list of dicts (of lists of dicts, one a class, where ``share`` is not "all")
     predictions, decision : lists of arrays, for the rows ``test_indices`` of each split; decisions for classifiers only
     test_indices : list of arrays
-    path : Path, how it was computed and why
+    path : Route, how it was computed and why
     estimator : list of fitted estimators with ``return_estimator=True``, else None
     tested : list of the training rows of these, with y and the outputs for the test rows; else None
     test_share : float, ratio of test rows to training rows, averaged over the splits

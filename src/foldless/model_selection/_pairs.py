@@ -67,17 +67,19 @@ def leave_pair_out_auc(
     front = front_of(estimator, X, params, steps)
     estimator, params = front.estimator, front.params
     X, y = rows_and_labels(front.X, y)
-    of_last = split_steps(estimator).fit_params_of_last(params)
+    steps_of_estimator = split_steps(estimator)
+    of_last = steps_of_estimator.fit_params_of_last(params)
     weight, confounds = of_last.get("sample_weight"), of_last.get("confounds", confounds)
-    task, classes, flat = require_closed_form(
-        lambda: build_task(closed_form_estimator(estimator, params), X, y, weight, confounds),
+    solved = require_closed_form(
+        lambda: build_task(closed_form_estimator(steps_of_estimator, of_last), X, y, weight, confounds),
         lambda obstacle: (
             f"leave_pair_out_auc has no closed form for {type(estimator).__name__} ({obstacle}) and would need a"
             " refit for every pair. Use a least-squares estimator, behind steps of a pipeline with steps='once', or"
             " cross_val_score(..., scoring='roc_auc') for the mean AUC over folds."
         ),
     )
-    if not flat or (classes is None and task.readout.cuts):
+    task, classes = solved.task, solved.classes
+    if not solved.flat or (classes is None and task.readout.cuts):
         raise ValueError("leave_pair_out_auc ranks one output; y has several.")
     if classes is not None and np.bincount(task.codes[task.problem.active], minlength=task.n_classes).min() < 2:
         raise ValueError(

@@ -20,15 +20,16 @@ from foldless._sklearn.adapters import closed_form_estimator
 from foldless._sklearn.permutation_spec import (
     MEMORY_LIMIT,
     PermutationData,
-    PermutationRequest,
     check_permutations,
     has_class_weights,
     keep_association,
     warn_of_unchanged_labels,
 )
+from foldless._sklearn.pipelines import split_steps
 from foldless._sklearn.progress import Progress
+from foldless._sklearn.request import PermutationRequest
 from foldless._sklearn.route import NoSharedP, require_closed_form
-from foldless._sklearn.steps import StepsLike, front_of
+from foldless._sklearn.steps import StepsLike
 from foldless.estimators.checks import as_confounds, confounds_left_out, rows_and_labels, warn_of_scale
 from foldless.model_selection._types import ConfoundsLike, NullLike, Params
 
@@ -106,16 +107,16 @@ def permutation_test_pattern(
 
 def run_pattern_test(request, memory_limit=MEMORY_LIMIT):
     """The :class:`PatternTestResult` of a request; ``memory_limit`` are bytes of columns at a time, beside P."""
-    front = front_of(request.estimator, request.X, request.params, request.steps)
-    estimator, params, X = front.estimator, front.params, request.X
-    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    X, y = rows_and_labels(front.X, request.y)
+    names = [str(name) for name in request.X.columns] if hasattr(request.X, "columns") else None
+    _, request = request.behind_steps()
+    estimator, params = request.estimator, request.params
+    X, y = rows_and_labels(request.X, request.y)
     check_permutations(y, request.n_permutations)
     confounds = as_confounds(confounds_left_out(request.confounds, "patterns"))
     data = PermutationData(X, y, params.get("sample_weight"), confounds)
-    solved, built = require_closed_form(lambda: _solved(data, estimator, params), _refusal)
-    warn_of_scale(built.task.problem)
-    kernel, n = built.task.problem.kernel, built.task.problem.n
+    solved, estimator_task = require_closed_form(lambda: _solved(data, estimator, params), _refusal)
+    warn_of_scale(estimator_task.task.problem)
+    kernel, n = estimator_task.task.problem.kernel, estimator_task.task.problem.n
     if not kernel.is_linear:
         raise ValueError(f"patterns need kernel='linear' and penalty='rkhs'; this one is {kernel!r}.")
     scheme = scheme_of(request.null, None, n, names=("free",))
@@ -123,16 +124,17 @@ def run_pattern_test(request, memory_limit=MEMORY_LIMIT):
     orders = draw_null(scheme, n, request.n_permutations, request.random_state).orders
     warn_of_unchanged_labels(data, orders)
     moving = has_class_weights(estimator)
-    size = 1 if moving else patterns_that_fit(built.task, memory_limit)
+    size = 1 if moving else patterns_that_fit(estimator_task.task, memory_limit)
     progress = Progress(request.n_permutations, "permutations", request.verbose)
-    batches = _batches(data, solved, None if moving else built.task, orders, size, progress)
-    names = names if names is not None and len(names) == built.task.problem.X.shape[1] else None
-    return pattern_result(batches, request.n_permutations, built.classes, names)
+    batches = _batches(data, solved, None if moving else estimator_task.task, orders, size, progress)
+    names = names if names is not None and len(names) == estimator_task.task.problem.X.shape[1] else None
+    return pattern_result(batches, request.n_permutations, estimator_task.classes, names)
 
 
 def _solved(data, estimator, params):
     """(the estimator to solve, its :class:`EstimatorTask`)."""
-    solved = closed_form_estimator(estimator, params)
+    steps = split_steps(estimator)
+    solved = closed_form_estimator(steps, steps.fit_params_of_last(params))
     return solved, data.task(solved)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -12,29 +12,30 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import gen_batches
 
-from foldless._engine.heldout.caution import NothingLearntWarning
 from foldless._engine.linalg.memory import require_memory
 from foldless._engine.linalg.threads import jobs_as_here, threads_by_size, threads_for
 from foldless._engine.linalg.types import MatrixLike, RandomStateLike
-from foldless._engine.permutation.metrics import Metric
 from foldless._engine.permutation.nulls import ROUNDING, ROUNDING_SINGLE, PermutationTestResult, p_values
-from foldless._engine.permutation.tally import Found
+from foldless._engine.permutation.strategies import Batched, Weighted
+from foldless._engine.permutation.tally import LabelingScores
 from foldless._sklearn.families import family_members
 from foldless._sklearn.permutation import choose_strategy
 from foldless._sklearn.permutation_spec import (
     COUNTS_OF_LABELS,
     MEMORY_LIMIT,
     PermutationData,
-    PermutationRequest,
+    PermutationSpec,
     check_permutations,
     specify_test,
     warn_of_unchanged_labels,
 )
 from foldless._sklearn.pipelines import Search, split_steps
 from foldless._sklearn.progress import Progress
-from foldless._sklearn.route import warn_caller, warn_of_refits
+from foldless._sklearn.request import PermutationRequest
+from foldless._sklearn.route import try_closed_form, warn_caller, warn_of_refits
 from foldless._sklearn.routing import check_groups
-from foldless._sklearn.steps import StepsLike, front_of
+from foldless._sklearn.splits import check_splits
+from foldless._sklearn.steps import FittedSteps, StepsLike, front_of
 from foldless._sklearn.weights import with_row_weights
 from foldless.estimators.checks import as_confounds, dense, rows_and_labels
 from foldless.model_selection._nested import nested_cross_validate
@@ -59,7 +60,7 @@ def permutation_test_score(
     n_jobs: int | None = None,
     random_state: RandomStateLike = 0,
     verbose: int = 0,
-    scoring: ScoringLike | Metric = None,
+    scoring: ScoringLike = None,
     params: Params = None,
     confounds: ConfoundsLike = None,
     null: NullLike = None,
@@ -170,28 +171,64 @@ def permutation_test_score(
 
 def run_permutation_test(request, memory_limit=MEMORY_LIMIT):
     """The :class:`PermutationTestResult` of a request; ``memory_limit`` are bytes of columns at a time, beside P."""
-    check_groups(request.groups)
-    members, is_family = family_members(request.X, request.estimator, generalise=request.generalise)
-    if request.generalise:
-        _check_generalisation(request, is_family)
-    fronts = [front_of(request.estimator, X, request.params, request.steps) for X in members]
-    members = [front.X for front in fronts]
-    X, y, groups = rows_and_labels(members[0], dense(request.y), request.groups)
-    check_permutations(y, request.n_permutations, least=0)
-    request = replace(request, estimator=fronts[0].estimator, params=fronts[0].params, groups=groups)
-    last = split_steps(request.estimator).last
-    is_search = isinstance(last, Search)
-    refit, search = (_nested_scores, search_spec(last)) if is_search else (_cross_validated_scores, None)
-    data = PermutationData(X, y, None, as_confounds(request.confounds))
-    spec, data, labelings = specify_test(request, data, memory_limit, refit, search)
-    if is_search:
-        spec = replace(spec, search=with_row_weights(spec.search, last, data.y, data.sample_weight))
-    warn_of_unchanged_labels(data, labelings.orders)
-    if is_family:
-        scores, route = _scores_of_family(spec, data, labelings, members, request)
+    test = PreparedTest.of(request, memory_limit)
+    warn_of_unchanged_labels(test.data, test.labelings.orders)
+    if test.is_family:
+        scores, route = _scores_of_family(test)
     else:
-        scores, route = _scores_of_one(spec, data, labelings, request)
-    return _results(spec, data, labelings.strata, scores, fronts[0].route(route))
+        scores, route = _scores_of_one(test)
+    return _results(test.spec, test.data, test.labelings.strata, scores, test.front.route(route))
+
+
+@dataclass(frozen=True)
+class PreparedTest:
+    """A permutation test whose arguments are checked and whose labelings are drawn."""
+
+    request: PermutationRequest
+    front: FittedSteps
+    spec: PermutationSpec
+    data: PermutationData
+    labelings: Any
+    members: list  # features of each test of a family, or of the only one
+    is_family: bool
+
+    @classmethod
+    def of(cls, request, memory_limit=MEMORY_LIMIT):
+        """The test of a request."""
+        check_groups(request.groups)
+        members, is_family = family_members(request.X, request.estimator, generalise=request.generalise)
+        if request.generalise:
+            _check_generalisation(request, is_family)
+        fronts = [front_of(request.estimator, X, request.params, request.steps) for X in members]
+        members = [front.X for front in fronts]
+        X, y, groups = rows_and_labels(members[0], dense(request.y), request.groups)
+        check_permutations(y, request.n_permutations, least=0)
+        request = replace(request, estimator=fronts[0].estimator, params=fronts[0].params, groups=groups)
+        last = split_steps(request.estimator).last
+        is_search = isinstance(last, Search)
+        refit, search = (_nested_scores, search_spec(last)) if is_search else (_cross_validated_scores, None)
+        data = PermutationData(X, y, None, as_confounds(request.confounds))
+        spec, data, labelings = specify_test(request, data, memory_limit, refit, search)
+        if is_search:
+            spec = replace(spec, search=with_row_weights(spec.search, last, data.y, data.sample_weight))
+        return cls(request, fronts[0], spec, data, labelings, members, is_family)
+
+
+def family_split_scores(request):
+    """Scores (n_splits, n_members) of a family by the true labels; None where they do not follow from decisions."""
+    test = PreparedTest.of(replace(request, n_permutations=0))
+    smallest = min(len(rows) for _, rows in test.spec.first)
+    if any(scoring.metric is not None and smallest < scoring.metric.rows for scoring in test.spec.scorings.values()):
+        return None
+    data = test.data.with_targets(test.spec.estimator)
+    strategy = choose_strategy(test.spec, replace(data, X=test.members[0]))
+    if not isinstance(strategy, Batched | Weighted):
+        return None
+    _, obstacle = try_closed_form(check_splits, strategy.task, test.spec.first)
+    if obstacle is not None:
+        return None
+    scores, _ = _scores_of_family(replace(test, data=data), strategy, keeps_some=False)
+    return scores.split_scores[:, :, 0].T
 
 
 def _check_generalisation(request, is_family):
@@ -203,17 +240,17 @@ def _check_generalisation(request, is_family):
 
 
 def _cross_validated_scores(spec, data, splits, scores):
-    """The :class:`Found` of one labeling, by refits of the estimator."""
+    """The :class:`LabelingScores` of one labeling, by refits of the estimator."""
     raw = spec.metadata.fit.get(split_steps(spec.estimator).fit_param("sample_weight"))
     params = spec.metadata.but_splitter(spec.params)
     params = {name: data.sample_weight if value is raw else value for name, value in params.items()}
     options = {"scoring": scores.scoring, "params": params or None, "error_score": "raise"}
     result = cross_validate(spec.estimator, data.X, data.y, cv=splits, confounds=data.confounds, **options)
-    return scores.found(result)
+    return scores.labeling_scores(result)
 
 
 def _nested_scores(spec, data, splits, scores):
-    """The :class:`Found` of one labeling, by nested cross-validation of the search."""
+    """The :class:`LabelingScores` of one labeling, by nested cross-validation of the search."""
     params = None if data.sample_weight is None else {"sample_weight": data.sample_weight}
     scorers = {name: scoring.scorer for name, scoring in spec.scorings.items()}
     nested = nested_cross_validate(
@@ -229,39 +266,48 @@ def _nested_scores(spec, data, splits, scores):
         steps=spec.steps,
     )
     test_scores = {f"test_{name}": values for name, values in nested.test_score.items()}
-    return scores.found(test_scores, [nested.best_params])
+    return scores.labeling_scores(test_scores, [nested.best_params])
 
 
-def _scores_of_one(spec, data, labelings, request):
-    """(:class:`Found` of the labelings that are done, route) of a single test."""
-    strategy = choose_strategy(spec, data)
-    warn_of_refits(spec.estimator, strategy.route, EVERY_LABELING)
-    n = len(labelings.orders)
+def _scores_of_one(test):
+    """(:class:`LabelingScores` of the labelings that are done, route) of a single test."""
+    strategy = choose_strategy(test.spec, test.data)
+    warn_of_refits(test.spec.estimator, strategy.route, EVERY_LABELING)
+    labelings, n = test.labelings, len(test.labelings.orders)
     jobs = (delayed(_scores)(labelings.select(batch), strategy) for batch in _batches(n, strategy))
-    progress = Progress(n - 1, "permutations", request.verbose)
-    batches = _collect(jobs, request.n_jobs, progress, strategy.route.quicker, of_labelings=True)
-    scores = Found.joined(batches)
+    progress = Progress(n - 1, "permutations", test.request.verbose)
+    batches = _collect(jobs, test.request.n_jobs, progress, strategy.route.quicker, of_labelings=True)
+    scores = LabelingScores.joined(batches)
     _warn_if_interrupted(len(scores.scores) - 1, n - 1, "permutations")
     return scores, strategy.route
 
 
-def _scores_of_family(spec, data, labelings, members, request):
-    """(:class:`Found`, route) of a family: all members have the same labelings."""
+def _scores_of_family(test, first=None, *, keeps_some=True):
+    """(:class:`LabelingScores`, route) of a family: all members have the same labelings, and the same targets.
+
+    ``first`` is the strategy of the first member where it was chosen. If not ``keeps_some``, an interrupt from the
+    keyboard ends the call.
+    """
+    spec, members, labelings = test.spec, test.members, test.labelings.select(slice(None))
     everywhere = None
-    if request.generalise:
+    if test.request.generalise:
         members = everywhere = _stacked_members(spec, members, len(labelings.orders))
-    strategies = {0: choose_strategy(spec, replace(data, X=members[0]), everywhere)}  # its P is kept by its job alone
-    route = strategies[0].route
+    data = test.data if first is not None else test.data.with_targets(spec.estimator)
+    if first is None:
+        first = choose_strategy(spec, replace(data, X=members[0]), everywhere)
+    route, strategies = first.route, {0: first}  # its P is kept by its job alone
+    del first
     warn_of_refits(spec.estimator, route, EVERY_LABELING)
-    labelings = labelings.select(slice(None))
     jobs = (
         delayed(_scores)(labelings, strategies.pop(number, None), spec, replace(data, X=X), everywhere)
         for number, X in enumerate(members)
     )
-    progress = Progress(len(members), "members of the family", request.verbose)
-    scores = _collect(jobs, request.n_jobs, progress, route.quicker)
+    progress = Progress(len(members), "members of the family", test.request.verbose)
+    scores = _collect(jobs, test.request.n_jobs, progress, route.quicker)
+    if len(scores) < len(members) and not keeps_some:
+        raise KeyboardInterrupt
     _warn_if_interrupted(len(scores), len(members), "members of the family")
-    return Found.stacked(scores + [scores[0].undefined()] * (len(members) - len(scores))), route
+    return LabelingScores.stacked(scores + [scores[0].undefined()] * (len(members) - len(scores))), route
 
 
 def _stacked_members(spec, members, n_labelings):
@@ -278,15 +324,13 @@ def _stacked_members(spec, members, n_labelings):
 
 
 def _scores(labelings, strategy, *member):
-    """:class:`Found` of labelings by a strategy; None: by the one that is chosen for a ``member`` of a family."""
+    """:class:`LabelingScores` by a strategy; None: by the one that is chosen for a ``member`` of a family."""
     with threads_for(labelings.orders.shape[1]):
         if strategy is None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", NothingLearntWarning)  # the first member has warned
-                strategy = choose_strategy(*member)
+            strategy = choose_strategy(*member, cautions=False)  # the first member has warned
         n, size = len(labelings.orders), strategy.n_together
         batches = [slice(start, start + size) for start in range(0, n, size)]
-        return Found.joined([strategy.scores(labelings.select(batch)) for batch in batches])
+        return LabelingScores.joined([strategy.scores(labelings.select(batch)) for batch in batches])
 
 
 def _batches(n, strategy):
@@ -360,11 +404,13 @@ def _result(spec, scoring, data, scores):
     score, null = scores[0], scores[1:]
     single = getattr(data.X, "dtype", None) == np.float32
     rounding = ROUNDING_SINGLE if single else ROUNDING
-    if spec.as_theirs and is_classifier(spec.estimator):  # scores of labels have scikit-learn's last bit, of values not
+    if spec.matches_sklearn and is_classifier(
+        spec.estimator
+    ):  # scores of labels have scikit-learn's last bit, of values not
         rounding = 0.0
-    pvalue = p_values(score, null, greater=scoring.greater, rounding=rounding, count_undefined=not spec.as_theirs)
+    pvalue = p_values(score, null, greater=scoring.greater, rounding=rounding, count_undefined=not spec.matches_sklearn)
     undefined = _warn_of_undefined_scores(spec, data, score, null)
-    if spec.as_theirs and undefined.any():
+    if spec.matches_sklearn and undefined.any():
         pvalue = np.where(undefined, _smallest_p_value(null), pvalue)[()]
     return PermutationTestResult(
         score,
@@ -382,14 +428,14 @@ def _warn_of_undefined_scores(spec, data, score, null):
     why = "not defined (a test part with one class only, say)"
     missing = int(np.isnan(null[:, ~np.isnan(score)]).sum())  # of members that were reached
     if missing:
-        counted = "count as at least as good as the true score"
-        if spec.as_theirs:
-            counted = "do not count, as in scikit-learn"
-        warn_caller(f"{missing} of {null.size} permuted scores are {why} and {counted}. Larger test parts avoid this.")
+        effect = "count as at least as good as the true score"
+        if spec.matches_sklearn:
+            effect = "do not count, as in scikit-learn"
+        warn_caller(f"{missing} of {null.size} permuted scores are {why} and {effect}. Larger test parts avoid this.")
     undefined = np.isnan(score) & (np.ndim(score) == 0 or ~np.isnan(null).all(0))
     if undefined.any():
         text = "nan"
-        if spec.as_theirs:
+        if spec.matches_sklearn:
             text = f"{_smallest_p_value(null):.3g}, scikit-learn's, which counts no permutation then: it says nothing"
         remedy = "Use larger test parts."
         if is_classifier(spec.estimator) and np.ndim(data.y) == 1:

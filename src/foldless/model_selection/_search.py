@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,11 +14,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from foldless._engine.heldout.caution import HugePenaltyWarning, LongFitWarning
-from foldless._engine.inference.intervals import ScoreInterval
 from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import MatrixLike, RandomStateLike
 from foldless._engine.online.certificate import Certificate
-from foldless._engine.permutation.metrics import Metric
 from foldless._engine.tuning.criteria import Criterion
 from foldless._engine.tuning.spec import Optimizer
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS
@@ -27,7 +24,7 @@ from foldless._sklearn.candidates import SearchData, chosen_setting
 from foldless._sklearn.confounded import columns_alone
 from foldless._sklearn.landmarks import landmarks_to_find
 from foldless._sklearn.pipelines import Search, input_tags, split_steps
-from foldless._sklearn.scorers import deciding_scoring, known_with_confounds
+from foldless._sklearn.scorers import stored_with_confounds
 from foldless._sklearn.splits import check_confounds_determined, draw_splits
 from foldless._sklearn.steps import StepsLike, parts_of
 from foldless._sklearn.weights import with_row_weights
@@ -35,8 +32,6 @@ from foldless.estimators.checks import rows_and_labels
 from foldless.estimators.missing import available_where, explain_unknown_arguments
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, without_none
 from foldless.estimators.versions import Versioned
-from foldless.model_selection._intervals import score_interval
-from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._search_outcome import held_out_sigmoid, settings_card
 from foldless.model_selection._search_runs import fit_with_landmarks, run_search, warn_of_end
 from foldless.model_selection._search_spec import (
@@ -184,7 +179,6 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
     multimetric_: bool
     classes_: Any
     cv_results_: dict
-    _learnt: dict | None  # the rows of the last fit
 
     def __init__(
         self,
@@ -192,7 +186,7 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
         param_grid: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         *,
         cv: CVLike = None,
-        scoring: ScoringLike | Metric = None,
+        scoring: ScoringLike = None,
         criterion: str | Callable | Criterion = "press",
         criterion_weight: Literal["auto", "balanced", "sample_weight"] | None = "auto",
         method: Literal["auto", "grid", "simplex", "gradient"] | Optimizer = "auto",
@@ -218,8 +212,6 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
         self.time_limit = time_limit
         self.verbose = verbose
         self.steps = steps
-
-    _nested_cross_validate = nested_cross_validate
 
     # -- fitting ----------------------------------------------------------------------------------------------------
 
@@ -249,30 +241,31 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
         if y is None:
             raise ValueError("FoldlessSearchCV requires y to be passed, but the target y is None: nothing to predict.")
         X, y, groups = rows_and_labels(X, y, groups)
-        to_find = landmarks_to_find(self, X)
-        if to_find is not None:
-            others = {"y": y, "sample_weight": sample_weight, "groups": groups, "confounds": confounds}
-            return fit_with_landmarks(self, to_find, X, others)
         spec = search_spec(self)
-        warn_of_unused_groups(self.cv, groups, stacklevel=3)
-        learnt = y  # several labels a row, if sparse, are predicted as such
-        y, sample_weight = checked_rows(self, y, sample_weight)
+        warn_of_unused_groups(self.cv, groups)
+        labels, sample_weight = checked_rows(self, y, sample_weight)
+        if confounds is not None:
+            confounds = check_search_with_confounds(self, confounds, len(labels))
+        return self._fit_data(spec, SearchData(X, labels, sample_weight, confounds), groups, y)
+
+    def _fit_data(self, spec, data, groups=None, y=None):
+        """``fit`` to checked data; ``y`` has several labels a row as they were given, which may be sparse."""
+        to_find = landmarks_to_find(self, data.X)
+        if to_find is not None:
+            return fit_with_landmarks(self, to_find, data, groups, y)
         with all_or_nothing(self) as search:
             for name in [name for name in vars(search) if name.endswith("_") or name == "_sigmoid"]:
                 delattr(search, name)
-            splits = draw_splits(search.cv, search.estimator, X, y, groups)
-            if confounds is not None:
-                confounds = check_search_with_confounds(search, confounds, len(np.asarray(y)))
-                check_confounds_determined(columns_alone(search, confounds), splits or ())
-            spec = with_row_weights(with_scores(spec, search, y), search, y, sample_weight)
-            parts = parts_of(search, splits, len(np.asarray(y)))
-            data = SearchData(X, y, sample_weight, confounds, parts)
+            splits = draw_splits(search.cv, search.estimator, data.X, data.y, groups)
+            if data.confounds is not None:
+                check_confounds_determined(columns_alone(search, data.confounds), splits or ())
+            spec = with_row_weights(with_scores(spec, search, data.y), search, data.y, data.sample_weight)
+            data = data.with_parts(parts_of(search, splits, len(data.y)))
             outcome = run_search(spec, search, data, splits)
             vars(search).update(outcome.attributes(spec, search.estimator, data, splits))
-            warn_of_end(search, outcome, stacklevel=3)
-            search._keep(X, learnt, groups, confounds, sample_weight)
+            warn_of_end(search, outcome)
             if search.refit:
-                search._refit(data, learnt if np.ndim(y) > 1 else y)
+                search._refit(data, y if np.ndim(data.y) > 1 and y is not None else data.y)
                 sigmoid = held_out_sigmoid(search, data, splits, outcome.heldout)
                 if sigmoid is not None:
                     search._sigmoid = sigmoid
@@ -280,52 +273,15 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
 
     def _refit(self, data, y):
         begin = time.perf_counter()
-        options = split_steps(self.estimator).fit_params(sample_weight=data.sample_weight, confounds=data.confounds)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HugePenaltyWarning)  # without a signal that is the best
             warnings.simplefilter("ignore", LongFitWarning)  # the search has taken longer
             best = chosen_setting(self.estimator, self.best_params_, getattr(self, "classes_", None))
-            self.best_estimator_ = best.fit(data.X, y, **options)
+            self.best_estimator_ = data.fit(best, y)
         self.refit_time_ = time.perf_counter() - begin
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
-
-    def score_interval(
-        self,
-        *,
-        scoring: ScoringLike = None,
-        cv: CVLike = None,
-        confidence: float = 0.9,
-        method: Literal["nested", "nadeau-bengio"] = "nested",
-        n_repeats: int | None = None,
-        random_state: RandomStateLike = 0,
-    ) -> ScoreInterval:
-        """An interval for the score of the search on new rows; ``best_score_`` is biased by the choice.
-
-        The search is repeated on the rows, groups, weights and confounds of ``fit``, without every fold and every pair
-        of folds. Arguments are those of :func:`foldless.model_selection.score_interval`; ``scoring=None`` is the
-        deciding score, else accuracy or "neg_mean_squared_error".
-        """
-        check_is_fitted(self)
-        if self._learnt is None:
-            raise ValueError("score_interval needs the rows of fit, and rows were added or removed since: fit again.")
-        return score_interval(
-            self,
-            scoring=deciding_scoring(self.scoring, self.refit) if scoring is None else scoring,
-            cv=cv,
-            confidence=confidence,
-            method=method,
-            n_repeats=n_repeats,
-            random_state=random_state,
-            **self._learnt,
-        )
-
-    def _keep(self, X, y, groups, confounds, sample_weight):
-        """Keep copies of the rows of a fit; of a Gram matrix, the largest array of all, no copy is made."""
-        rows = {"y": y, "groups": groups, "confounds": confounds, "params": without_none(sample_weight=sample_weight)}
-        X = X if get_tags(self).input_tags.pairwise else deepcopy(X)
-        self._learnt = {"X": X, **deepcopy(rows)}
 
     # -- the best estimator: of a pipeline its last step, behind the fitted others -------------------------------------
 
@@ -385,7 +341,7 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
             return self._call_best("score", X, y, sample_weight=sample_weight, confounds=confounds)
         scorer = self.scorer_[self.refit] if self.multimetric_ else self.scorer_
         if confounds is not None:
-            best = known_with_confounds(self._last, split_steps(best).transform(X), confounds)
+            best = stored_with_confounds(self._last, split_steps(best).transform(X), confounds)
         return scorer(best, X, y, **without_none(sample_weight=sample_weight))
 
     @available_where(_best_has("partial_fit"))
@@ -419,7 +375,6 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
 
     def _updated(self, model):
         """Follow the rows of the best estimator, which are not those of ``fit`` any more."""
-        self._learnt = None
         if hasattr(self, "classes_"):
             self.classes_ = model.classes_
 

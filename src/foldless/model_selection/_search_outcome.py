@@ -154,7 +154,7 @@ def score_together(spec, best, data, splits):
     if any(getattr(estimator, "threshold", None) == "loo" for estimator in estimators):
         return np.nan
     rows, decisions = heldout_scores(best, data, splits)
-    task, _, _ = targets_of(estimators[0], data.y, data.sample_weight)
+    task = targets_of(estimators[0], data.y, data.sample_weight).task
     sizes = [len(test) for test in spec.selection(task, splits).tests]
     tests = np.split(np.arange(len(rows)), np.cumsum(sizes)[:-1])
     weights = spec.row_weights[rows] if spec.weighs_scores else None

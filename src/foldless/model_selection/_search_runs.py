@@ -15,7 +15,6 @@ it is, and kernels of several parameters are tuned anew each time. Whether a sea
 """
 
 import time
-import warnings
 from dataclasses import replace
 from functools import partial
 
@@ -37,6 +36,7 @@ from foldless._sklearn.progress import Progress, run_with_progress
 from foldless.estimators.checks import warn_caller
 from foldless.estimators.rows import all_or_nothing
 from foldless.model_selection._search_outcome import Outcome, Record, deciding_value
+from foldless.model_selection._search_spec import search_spec
 
 LONG = 600.0  # seconds above which a warning tells the expected time
 SHORT = 2000  # rows up to which every search is quick
@@ -66,19 +66,17 @@ def foreseen_seconds(task, splits, evaluate):
     return (time.perf_counter() - begin) * growth(problem, MEASURED, n)
 
 
-def warn_of_time(seconds, n, quicker="", stacklevel=6):
+def warn_of_time(seconds, n, quicker=""):
     """Warn if a search of n rows will take long, and name what is quicker."""
     if seconds > LONG:
-        warnings.warn(
+        warn_caller(
             f"this search of {n} rows is expected to take about {seconds / 60:.0f} minutes. Quicker are {quicker}"
             "time_limit=, which takes the best found so far, X in float32, fewer rows"
-            " (foldless.reduction.reduce_instances), and kernels of explicit features.",
-            UserWarning,
-            stacklevel=stacklevel,
+            " (foldless.reduction.reduce_instances), and kernels of explicit features."
         )
 
 
-def warn_of_end(search, outcome, stacklevel):
+def warn_of_end(search, outcome):
     """Warn of a search that was stopped, did not converge, or has its best setting at an edge."""
     messages = []
     if outcome.stopped is not None:
@@ -101,7 +99,7 @@ def warn_of_end(search, outcome, stacklevel):
             " has no end, the model is not the one for these data."
         )
     for message in messages:
-        warnings.warn(f"FoldlessSearchCV: {message}", ConvergenceWarning, stacklevel=stacklevel + 1)
+        warn_caller(f"FoldlessSearchCV: {message}", ConvergenceWarning)
 
 
 def run_search(spec, search, data, splits):
@@ -158,7 +156,7 @@ def _warn_of_grid_time(spec, settings, splits):
 
     seconds = len(settings) * max(1, len(first.parts)) * foreseen_seconds(first.task, splits, evaluate)
     quicker = 'method="auto" without a param_grid, '
-    warn_of_time(seconds, first.n_rows, quicker, stacklevel=8)
+    warn_of_time(seconds, first.n_rows, quicker)
 
 
 def _judge_settings(spec, settings, splits):
@@ -266,7 +264,7 @@ def _evaluate_points(search, spec):
             if not warned and search.ahead is not None:
                 warned = True
                 seconds = search.ahead if spec.deadline is None else 0.0
-                warn_of_time(seconds, len(search.task.problem.active), stacklevel=7)
+                warn_of_time(seconds, len(search.task.problem.active))
             if spec.out_of_time:
                 stopped = "time_limit"
                 break
@@ -350,7 +348,7 @@ def _follow_all(spec, starts, splits):
 
     seconds = n_steps * foreseen_seconds(task, splits, evaluate)
     quicker = 'method="auto", fewer iterations (max_iter= of Optimizer), '
-    warn_of_time(seconds, len(task.problem.active), quicker, stacklevel=8)
+    warn_of_time(seconds, len(task.problem.active), quicker)
     if spec.n_jobs not in (None, 1):
         jobs = (delayed(_follow_and_judge)(start, spec, splits) for start in starts)
         progress = Progress(len(starts), "starting points", spec.verbose)
@@ -386,16 +384,16 @@ def _follow_and_judge(start, spec, splits, progress=None):
 # -- numbers of landmarks ----------------------------------------------------------------------------------------------
 
 
-def fit_with_landmarks(search, to_find, X, data):
-    """The search fitted as one with a number of landmarks; ``data`` are further arguments of ``fit``."""
+def fit_with_landmarks(search, to_find, data, groups, y):
+    """The search fitted as one with a number of landmarks; arguments are those of its ``_fit_data``."""
     if to_find.reason:
         warn_caller(
-            f"{_num_samples(X)} rows: {to_find.reason}. The kernel is approximated by landmarks"
+            f"{_num_samples(data.X)} rows: {to_find.reason}. The kernel is approximated by landmarks"
             f" (kernel={to_find.kernel!r}); results are exact for that model."
         )
     if search.share != "all":
         raise ValueError(f"n_landmarks='auto' is one number for all classes; share={search.share!r} needs a number.")
-    landmark_search = LandmarkSearch(search, to_find, X, data)
+    landmark_search = LandmarkSearch(search, to_find, data, groups, y)
     best = landmark_search.best()
     with all_or_nothing(search) as fitted:
         params = fitted.get_params(deep=False)
@@ -411,12 +409,13 @@ def fit_with_landmarks(search, to_find, X, data):
 class LandmarkSearch:
     """Searches with more and more landmarks."""
 
-    def __init__(self, search, to_find, X, data):
+    def __init__(self, search, to_find, data, groups, y):
         self.search = search
         self.to_find = to_find
-        self.X = X
         self.data = data
-        self.n = _num_samples(X)
+        self.groups = groups
+        self.y = y
+        self.n = _num_samples(data.X)
         self.begin = time.monotonic()
         self.path: list = []  # numbers of landmarks, criteria and seconds of the searches so far
         self.count = 0  # the best number of landmarks
@@ -427,7 +426,7 @@ class LandmarkSearch:
         while not searches or not (self._enough() or self._short(searches[-1])):
             count, start = min(FIRST_LANDMARKS, self.n) * 2 ** len(self.path), time.monotonic()
             search = self._search_with(count, searches[-1] if searches else None)
-            searches = [*searches[-2:], search.fit(self.X, **self.data)]
+            searches = [*searches[-2:], search._fit_data(search_spec(search), self.data, self.groups, self.y)]
             seconds, loss = time.monotonic() - start, searches[-1].best_criterion_
             self.path.append({"n_landmarks": count, "criterion": loss, "seconds": seconds})
         steps = self.path[-len(searches) :]

@@ -1,7 +1,6 @@
 """The parameters of a search, checked one rule at a time and returned as a ``SearchSpec``."""
 
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral
@@ -9,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
-from sklearn.utils import assert_all_finite, get_tags
+from sklearn.utils import assert_all_finite, check_array, get_tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
 
@@ -21,7 +20,7 @@ from foldless._sklearn.candidates import check_known, has_grid
 from foldless._sklearn.pipelines import split_steps
 from foldless._sklearn.scorer_checks import check_scorers
 from foldless._sklearn.scorers import search_scores
-from foldless.estimators.checks import check_confounds, check_option, dense, numbers
+from foldless.estimators.checks import check_confounds, check_option, dense, numbers, warn_caller
 
 METHODS = ("auto", "grid", "simplex", "gradient")
 SHARES = ("all", "kernel", "none")
@@ -206,14 +205,12 @@ def with_scores(spec, search, y):
     return replace(spec, scoring=scores)
 
 
-def warn_of_unused_groups(cv, groups, stacklevel):
+def warn_of_unused_groups(cv, groups):
     """Warn that leave-one-out ignores groups."""
     if groups is not None and cv is None:
-        warnings.warn(
+        warn_caller(
             "groups is ignored by cv=None, which leaves out single rows: rows of a group then vouch for each other."
-            " Use cv=GroupKFold() or another splitter of groups.",
-            UserWarning,
-            stacklevel=stacklevel + 1,
+            " Use cv=GroupKFold() or another splitter of groups."
         )
 
 
@@ -243,7 +240,9 @@ def checked_rows(search, y, sample_weight):
     if several and type_of_target(y) == "multilabel-indicator":
         _check_several_labels(search)
         return np.asarray(dense(y)), sample_weight
-    if is_classifier(estimator):
+    if not is_classifier(estimator):
+        y = check_array(y, accept_sparse="csr", ensure_2d=False, dtype=None, input_name="y")
+    else:
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)

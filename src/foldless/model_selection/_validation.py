@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -17,14 +16,14 @@ from foldless._sklearn import closed_form
 from foldless._sklearn.adapters import TASKS, check_probabilities
 from foldless._sklearn.confounded import WithConfounds
 from foldless._sklearn.counting import Counting
-from foldless._sklearn.families import axes_taken
-from foldless._sklearn.pipelines import Search, split_steps
-from foldless._sklearn.planner import METHODS, CrossValidation, plan
+from foldless._sklearn.pipelines import split_steps
+from foldless._sklearn.planner import METHODS, plan
+from foldless._sklearn.request import CrossValidation
 from foldless._sklearn.route import Route, warn_caller, warn_of_refits
 from foldless._sklearn.scorer_checks import objections
-from foldless._sklearn.scorers import check_single, named_scorers, scoring_of_rows
+from foldless._sklearn.scorers import named_scorers, scoring_of_rows, with_scorers
 from foldless._sklearn.standin import Decoded, StandIn
-from foldless._sklearn.steps import StepsLike, front_of
+from foldless._sklearn.steps import StepsLike
 from foldless.estimators.checks import dense, rows_and_labels
 from foldless.model_selection._types import ConfoundsLike, CVLike, Params, ScoringLike
 from foldless.results import Result, lanes
@@ -142,15 +141,24 @@ def cross_validate(
     >>> result.path.kind
     'one fit'
     """
+    scoring = with_scorers(scoring)
     check_probabilities(scoring, estimator)
     X, y = rows_and_labels(X, dense(y))
     _report_objections(scoring, estimator, y, error_score)
-    front = front_of(estimator, X, params, steps)
     request = CrossValidation(
-        "cross_validate", front.estimator, front.X, y, cv, groups, front.params, confounds, scoring=scoring
+        estimator=estimator,
+        X=X,
+        y=y,
+        groups=groups,
+        cv=cv,
+        scoring=scoring,
+        params=params,
+        confounds=confounds,
+        steps=steps,
     )
+    front, request = request.behind_steps()
     planned = plan(request)
-    counting = Counting.of(scoring, front.estimator, y, groups, planned.drawn)
+    counting = Counting.of(scoring, request.estimator, y, groups, planned.drawn)
     options: dict[str, Any] = {
         "verbose": verbose,
         "error_score": error_score,
@@ -208,71 +216,6 @@ def _report_objections(scoring, estimator, y, error_score):
         warn_caller(f"{message} The scores will be error_score={error_score!r}.")
 
 
-def cross_val_score(
-    estimator: BaseEstimator,
-    X: MatrixLike,
-    y: MatrixLike | None = None,
-    *,
-    groups: ArrayLike | None = None,
-    scoring: ScoringLike = None,
-    cv: CVLike = None,
-    n_jobs: int | None = None,
-    verbose: int = 0,
-    params: Params = None,
-    pre_dispatch: int | str = "2*n_jobs",
-    error_score: float | Literal["raise"] = np.nan,
-    confounds: ConfoundsLike = None,
-    steps: StepsLike = "each",
-) -> np.ndarray:
-    """Score of every split; :func:`sklearn.model_selection.cross_val_score` from one fit where that is exact.
-
-    The parameters are those of :func:`cross_validate`. X may have three axes, (n_samples, n_features, n_times), where
-    the estimator takes matrices: it is then scored at each time.
-
-    Returns
-    -------
-    ndarray of shape (n_splits,), or (n_splits, n_times)
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.linear_model import Ridge
-    >>> from foldless.model_selection import cross_val_score
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> cross_val_score(Ridge(alpha=0.1), X, y, cv=3).round(3)
-    array([0.459, 0.495, 0.512])
-    """
-    check_single(scoring, "cross_val_score takes one, cross_validate takes many.")
-    validate = partial(
-        cross_validate,
-        estimator,
-        y=y,
-        groups=groups,
-        scoring=scoring,
-        cv=cv,
-        n_jobs=n_jobs,
-        verbose=verbose,
-        params=params,
-        pre_dispatch=pre_dispatch,
-        error_score=error_score,
-        confounds=confounds,
-        steps=steps,
-    )
-    last = split_steps(estimator).last
-    takes_matrices = type(last) in TASKS or isinstance(last, Search)  # other estimators may take three axes
-    if getattr(X, "ndim", 0) == 3 and takes_matrices and axes_taken(estimator) == 2:
-        times = np.moveaxis(np.asarray(X), 2, 0)
-        return np.stack([_single_score(validate(X=features)) for features in times], 1)
-    return _single_score(validate(X=X))
-
-
-def _single_score(result):
-    """The scores of the splits; an error if a scorer returned several values."""
-    if "test_score" not in result:
-        raise ValueError("scoring returned several values; cross_val_score takes one, cross_validate takes many.")
-    return result["test_score"]
-
-
 @threads_by_size
 def cross_val_predict(
     estimator: BaseEstimator,
@@ -311,10 +254,19 @@ def cross_val_predict(
     """
     getattr(estimator, method)  # the estimator's own error where it has no such method
     X, y = rows_and_labels(X, y)
-    front = front_of(estimator, X, params, steps)
     request = CrossValidation(
-        "cross_val_predict", front.estimator, front.X, y, cv, groups, front.params, confounds, method=method
+        function="cross_val_predict",
+        estimator=estimator,
+        X=X,
+        y=y,
+        groups=groups,
+        cv=cv,
+        params=params,
+        confounds=confounds,
+        steps=steps,
+        method=method,
     )
+    _, request = request.behind_steps()
     planned = plan(request)
     options = {"verbose": verbose, "method": method}
     if planned.run is None:
@@ -351,7 +303,7 @@ def explain(
 
     Returns
     -------
-    Path
+    Route
         With ``kind``, one of "one fit", "one P per fold" and "refit", and ``reason``.
 
     Examples
@@ -364,6 +316,16 @@ def explain(
     refit: SVC is not a least-squares model foldless knows
     """
     X, y = rows_and_labels(X, y)
-    front = front_of(estimator, X, params, steps)
-    request = CrossValidation("explain", front.estimator, front.X, y, cv, groups, front.params, confounds)
+    request = CrossValidation(
+        function="explain",
+        estimator=estimator,
+        X=X,
+        y=y,
+        groups=groups,
+        cv=cv,
+        params=params,
+        confounds=confounds,
+        steps=steps,
+    )
+    front, request = request.behind_steps()
     return front.route(plan(request).route)

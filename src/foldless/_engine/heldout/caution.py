@@ -41,7 +41,7 @@ class HugePenaltyWarning(NothingLearntWarning):
 
 
 class LongFitWarning(UserWarning):
-    """A fit takes a minute or more, and the memory of an array of n x n numbers.
+    """A fit, or a cross-validation, takes a minute or more, and the memory of arrays of n x n numbers.
 
     Examples
     --------
@@ -60,7 +60,15 @@ def caution_of_size(problem):
     return long_fit(n, flops, arrays, problem.dtype, takes_rows=problem.kernel.takes_rows)
 
 
-def long_fit(n, flops, arrays, dtype, *, takes_rows=True):
+def caution_of_call(problem, call, flops, arrays):
+    """A warning that a ``call`` ("a cross-validation") from P takes so many flops and arrays; None if it is short."""
+    n = len(problem.active)
+    if cost.seconds(flops, problem.dtype) < LONG or problem.through_features(n):
+        return None
+    return long_fit(n, flops, arrays, problem.dtype, takes_rows=problem.kernel.takes_rows, what=call)
+
+
+def long_fit(n, flops, arrays, dtype, *, takes_rows=True, what="a fit"):
     """A warning of a fit of n rows that takes so many flops, and arrays of n x n numbers; None if it is short.
 
     There is none either if the arrays do not fit into memory, which is an error with a message of its own. Training
@@ -75,7 +83,7 @@ def long_fit(n, flops, arrays, dtype, *, takes_rows=True):
     if takes_rows:
         remedy = "Quicker is kernel=Nystroem(...) of foldless.kernels, which needs no array of n x n numbers"
     return LongFitWarning(
-        f"a fit of {n} rows takes {_duration(seconds)} on two processors, and {needed / GIB:.1f} GiB"
+        f"{what} of {n} rows takes {_duration(seconds)} on two processors, and {needed / GIB:.1f} GiB"
         f" of memory for arrays of n x n numbers. {remedy}."
     )
 

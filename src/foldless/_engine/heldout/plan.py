@@ -32,6 +32,7 @@ class LeaveOutPlan:
     holder : class that holds P of all rows; None where there is none
     held : how it does, in words
     arrays : n x n arrays that are held at a time
+    flops : those of all training parts
     reason : why, in words
     """
 
@@ -43,6 +44,7 @@ class LeaveOutPlan:
     held: str = ""
     arrays: float = 0.0
     reason: str = ""
+    flops: float = 0.0
 
     def solves_alone(self, t):
         """Whether the training part without t rows is solved by itself."""
@@ -65,16 +67,17 @@ def plan_of_problem(problem, counts, m, *, nested=False, needs_P=False):
         if removal[t] > alone[t]:
             cheaper_alone.append(t)
     fit = holder.fit_cost(problem, n, nested=nested)
-    if not (needs_P or cost.shared_fit_pays(fit, alone, removal, counts, nested=nested)):
+    shared, each_alone = cost.of_training_parts(fit, alone, removal, counts, nested=nested)
+    if not needs_P and each_alone <= shared:
         reason = "few large folds: solving each training part alone is less work than P of all rows"
-        return LeaveOutPlan(counts, ALONE, reason=reason)
+        return LeaveOutPlan(counts, ALONE, reason=reason, flops=each_alone)
     form, batch_sizes = _form_and_batches(holder, n, counts, m, nested, one_by_one=bool(cheaper_alone))
     held = holder.planned.format(n=n, r=problem.n_features)
     arrays = 0.0
     if form != FEATURES:
         arrays = cost.arrays_of_P(problem.kernel, left_out=max(counts, default=0) / n, as_array=form == ARRAY)
     reason = f"all held-out predictions follow from one P ({held})"
-    return LeaveOutPlan(counts, form, batch_sizes, frozenset(cheaper_alone), holder, held, arrays, reason)
+    return LeaveOutPlan(counts, form, batch_sizes, frozenset(cheaper_alone), holder, held, arrays, reason, shared)
 
 
 def plan_of_fit(holder, n, counts, m, *, nested=False):

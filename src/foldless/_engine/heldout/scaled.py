@@ -67,6 +67,11 @@ class ScaledModel:
         """Class matrices of the training parts."""
         return self.matrices
 
+    def present_classes(self):
+        """All of them, (..., c): where a training part lacks a class, the model is refitted."""
+        m = self.B.shape[-1]
+        return np.ones((*self.B.shape[:-2], max(m, 2)), bool)
+
 
 @dataclass(frozen=True)
 class HeldOutScaled:
@@ -81,9 +86,8 @@ class HeldOutScaled:
         return self.models.fits(self.members)
 
     def present_classes(self):
-        """All of them, (k, c): where a training part lacks a class, the model is refitted."""
-        m = self.models.B.shape[-1]
-        return np.ones((len(self.members), max(m, 2)), bool)
+        """Which classes have rows in the training parts, (k, c)."""
+        return self.models.present_classes()
 
     def moments(self):
         """Class matrices of the training parts."""

@@ -47,7 +47,7 @@ class ComparisonResult(Result):
         ``standard_error``, ``pvalue`` and ``pvalue_corrected``, which is Holm's for the number of pairs.
     scoring, method : str
     confidence : float
-    paths : list of Path, how the held-out scores of each model were computed and why
+    paths : list of Route, how the held-out scores of each model were computed and why
 
     ``to_frame()`` has one row for each difference.
     """

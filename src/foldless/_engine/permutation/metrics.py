@@ -108,8 +108,9 @@ class Metric:
     Attributes
     ----------
     function : callable, from decisions (b, k, t) of k outputs and the truth (b, t) of b labelings to scores (b,)
-    labels : bool, whether it judges class labels, not values
-    theirs : callable, the same of one labeling as scikit-learn has it: (truth, predictions or decisions) to a score
+    labels : bool, whether it scores class labels, not values
+    sklearn_metric : callable, the same of one labeling as in scikit-learn: (truth, predictions or decisions) to a
+        score. It may be left out for scores of values.
 
     Examples
     --------
@@ -118,22 +119,40 @@ class Metric:
     >>> from foldless import LSSVR
     >>> from foldless.model_selection import Metric, permutation_test_score
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> least_error = Metric(lambda D, T: -np.abs(T - D).max((1, 2)), False, lambda t, p: -np.abs(t - p).max())
+    >>> least_error = Metric(lambda D, T: -np.abs(T - D).max((1, 2)), labels=False)
     >>> result = permutation_test_score(LSSVR("linear"), X, y, scoring=least_error, n_permutations=99)
     >>> print(f"p = {result.pvalue:.2f}")
     p = 0.01
     """
 
     function: Callable
-    labels: bool  # of class labels or of values
-    theirs: Callable  # the same of one labeling: (truth, predictions or decisions)
-    response: str = "predict"  # what it judges
+    labels: bool | None = None  # of class labels or of values; it has to be given
+    sklearn_metric: Callable | None = None  # the same of one labeling: (truth, predictions or decisions)
+    response: str = "predict"  # what it scores
     greater: bool = True  # whether larger is better
-    as_theirs: Callable | None = None  # the function with scikit-learn's rounding, where its own has another
+    sklearn_rounding: Callable | None = None  # the function with scikit-learn's rounding, where its own has another
     rows: int = 1  # held-out rows it takes at least
     classes: int | None = None  # number of classes it is made for
     pooled: bool = False  # of all held-out rows together, not a mean over the splits
     width: int = 1  # numbers it gives
+
+    def __post_init__(self):
+        """Check the parameters. For values the score of one labeling follows from that of many."""
+        if not callable(self.function):
+            raise TypeError(f"Metric: function={self.function!r} must be a function of decisions and their truth.")
+        if not isinstance(self.labels, bool | np.bool_):
+            raise TypeError(
+                f"Metric: labels={self.labels!r} must be True for a score of class labels or False for one of values,"
+                " as in Metric(f, labels=False)."
+            )
+        if self.sklearn_metric is None and self.labels:
+            raise TypeError(
+                "Metric: sklearn_metric=None; a score of class labels needs the same score of one labeling, a function"
+                " of true labels and predictions (or decisions, with response='decision_function'), such as those of"
+                " sklearn.metrics: Metric(f, True, accuracy_score)."
+            )
+        if self.sklearn_metric is None:
+            vars(self)["sklearn_metric"] = of_one_labeling(self.function)
 
     def suits(self, task: Any) -> bool:
         """Whether it is made for such a task: one class a row, of so many, or values; none is for several labels."""
@@ -148,5 +167,5 @@ def of_one_labeling(function):
         columns = [np.asarray(values, float).reshape(len(truth), -1).T[None] for values in (predictions, truth)]
         return float(function(*columns)[0])
 
-    score.__name__ = function.__name__
+    score.__name__ = getattr(function, "__name__", "metric")
     return score

@@ -31,7 +31,7 @@ from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.permutation.confounded import Residuals
 from foldless._engine.permutation.labelings import Labelings, Moving, Solver, elsewhere, labelings_that_fit, truth_of
 from foldless._engine.permutation.nulls import Null
-from foldless._engine.permutation.tally import Found, Tally
+from foldless._engine.permutation.tally import LabelingScores, Tally
 from foldless._engine.precision.reweighted import SharedWeights
 from foldless._engine.readout.codings import against_all
 from foldless._engine.readout.task import Task
@@ -52,7 +52,7 @@ class Strategy(Protocol):
         """How many labelings it works on at a time."""
         ...
 
-    def scores(self, null: Null) -> Found:
+    def scores(self, null: Null) -> LabelingScores:
         """Scores (b, q) of labelings with their splits, with members (b, k, q); choices of a search."""
         ...
 
@@ -64,7 +64,7 @@ class Batched:
     route: Any
     n_together: int
     task: Task
-    metrics: list  # of LabelingScore
+    metrics: list  # of DecisionScore
     shared: Solver | None = None  # of all splits
     solver_of: Callable | None = None  # else (train, test) -> the Solver of a split, of which one is held at a time
     members: np.ndarray | None = None  # (k, n, d): other features of the held-out rows, to test every model at
@@ -84,34 +84,34 @@ class Batched:
             task = self.task.relabelled(truth[0])
             sets = sets_of_one(task, null.first)
             if sets is not None:
-                return self._alone(task, self.shared, null.first, sets)
+                return self._single_labeling(task, self.shared, null.first, sets)
         labelings = Labelings.of(self.shared, self.task, truth)
         return self._tallied((labelings, split) for split in null.first)
 
-    def _alone(self, task, solver, splits, sets):
+    def _single_labeling(self, task, solver, splits, sets):
         """Scores of a single labeling: its sets are batches of small systems."""
         tally = Tally(self.metrics)
         truth = task.Y.T[None] if task.codes is None else task.codes[None]
         decisions = decisions_of_one(task, solver.solve(task.Y), sets)
         for D, (_, test) in zip(decisions, splits, strict=True):
             tally.add(D, truth[..., test], test)
-        return tally.found(task.problem.n)
+        return tally.labeling_scores(task.problem.n)
 
     def _tallied(self, pairs):
-        """What is found for labelings, from (labelings, split) of all splits."""
+        """The :class:`LabelingScores` of labelings, from (labelings, split) of all splits."""
         tallies = [Tally(self.metrics) for _ in ([None] if self.members is None else self.members)]
         for labelings, (train, test) in pairs:
             truth = labelings.truth[..., test]
             for tally, D in zip(tallies, self._decisions(labelings, train, test), strict=True):
                 tally.add(D, truth, test)
-        members = [tally.found(self.task.problem.n) for tally in tallies]
-        return members[0] if self.members is None else Found.stacked(members)
+        members = [tally.labeling_scores(self.task.problem.n) for tally in tallies]
+        return members[0] if self.members is None else LabelingScores.stacked(members)
 
     def _moving(self, orders, splits):
         labelings, tally = Moving.of(self.shared, self.task, orders, self.residuals), Tally(self.metrics)
         for train, test in splits:
             tally.add(labelings.held_out(train, test), labelings.truth_of_places[..., test], labelings.places[0, test])
-        return tally.found(self.task.problem.n)
+        return tally.labeling_scores(self.task.problem.n)
 
     def _one_by_one(self, truth, splits):
         labelings = Labelings.of(self.shared, self.task, truth)
@@ -122,7 +122,7 @@ class Batched:
         for j, pairs in enumerate(splits):
             one = alone if same[j] else labelings.select([j])
             results.append(self._tallied((one, pair) for pair in pairs))
-        return Found.joined(results)
+        return LabelingScores.joined(results)
 
     def _decisions(self, labelings, train, test):
         """Decisions (b, k, t) of one split, at the features of every member."""
@@ -145,7 +145,7 @@ class BatchedGrid:
     n_together: int  # labelings that share the making of every candidate's P
     settings: list  # of kernels
     candidates: list
-    metrics: list  # of LabelingScore
+    metrics: list  # of DecisionScore
     selections: list  # [setting][outer split]
     weight: str | None  # of the rows in the criterion
     memory_limit: int
@@ -158,7 +158,9 @@ class BatchedGrid:
         held = self._outer_decisions(truth, null.first, places)
         for D, (_, test) in zip(held, null.first, strict=True):
             tally.add(D, truth[..., test], test)
-        return tally.found(truth.shape[-1], [[self.candidates[place] for place in chosen] for chosen in places.T])
+        return tally.labeling_scores(
+            truth.shape[-1], [[self.candidates[place] for place in chosen] for chosen in places.T]
+        )
 
     def _choices(self, truth, splits):
         """Numbers (n_splits, b) of the chosen candidates."""
@@ -222,7 +224,7 @@ class Weighted:
     route: Any
     n_together: int
     task: Task
-    metrics: list  # of LabelingScore
+    metrics: list  # of DecisionScore
 
     def scores(self, null):
         """Scores of the labelings, one after the other."""
@@ -230,7 +232,7 @@ class Weighted:
         held = [self._held_out(order, splits, shared) for order, splits in zip(null.orders, null.splits, strict=True)]
         if null.drawn is None:
             return self._tallied(held)
-        return Found.joined([self._tallied([labeling]) for labeling in held])
+        return LabelingScores.joined([self._tallied([labeling]) for labeling in held])
 
     def _held_out(self, order, splits, shared):
         """(decisions, truth, test) of every split of one labeling."""
@@ -246,12 +248,12 @@ class Weighted:
         return [(D, task.codes[None, test], test) for D, (_, test) in zip(decisions, splits, strict=True)]
 
     def _tallied(self, held):
-        """What is found for labelings whose test sets have the same sizes."""
+        """The :class:`LabelingScores` of labelings whose test sets have the same sizes."""
         tally = Tally(self.metrics)
         for split in zip(*held, strict=True):
             D, truth, test = zip(*split, strict=True)
             tally.add(np.concatenate(D), np.concatenate(truth), test[0])
-        return tally.found(self.task.problem.n)
+        return tally.labeling_scores(self.task.problem.n)
 
 
 def _gram(problem):
@@ -279,7 +281,7 @@ def decisions_of_one(task, model, sets):
 
 @dataclass(frozen=True)
 class OneByOne:
-    """A cross-validation for every labeling: ``validate(order, splits)`` gives what is found for it."""
+    """A cross-validation for every labeling: ``validate(order, splits)`` gives its :class:`LabelingScores`."""
 
     route: Any
     validate: Callable
@@ -288,4 +290,4 @@ class OneByOne:
     def scores(self, null):
         """Scores of the labelings, one after the other."""
         labelings = zip(null.orders, null.splits, strict=True)
-        return Found.joined([self.validate(order, splits) for order, splits in labelings])
+        return LabelingScores.joined([self.validate(order, splits) for order, splits in labelings])

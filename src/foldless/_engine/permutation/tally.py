@@ -1,4 +1,4 @@
-"""What is found for labelings: scores, as the splits come in.
+"""Scores of labelings, added up as the splits come in.
 
 A score of a labeling is the mean over its splits, or, where it is *pooled*, one of all held-out rows together:
 
@@ -15,20 +15,20 @@ import numpy as np
 from foldless._engine.linalg import row_major
 
 
-class LabelingScore(NamedTuple):
+class DecisionScore(NamedTuple):
     """A function from decisions (b, k, t) and truth to numbers (b,), of one split or of all held-out rows together.
 
     A pooled one may give several numbers, (b, width): counts of a confusion matrix.
     """
 
-    judge: Callable
+    function: Callable
     pooled: bool = False
     width: int = 1
 
 
 @dataclass(frozen=True)
-class Found:
-    """Scores of b labelings, and what else is known of the first of them."""
+class LabelingScores:
+    """Scores of b labelings, with the splits, decisions and choices of the first of them."""
 
     scores: np.ndarray  # (b, ..., q), of q scores
     split_scores: np.ndarray  # (..., n_splits, q), of the first labeling; nan for pooled ones
@@ -39,7 +39,9 @@ class Found:
         """The same of a member that was not reached."""
         decisions = None if self.decisions is None else np.full_like(self.decisions, np.nan)
         choices = None if self.choices is None else [None]
-        return Found(np.full_like(self.scores, np.nan), np.full_like(self.split_scores, np.nan), decisions, choices)
+        return LabelingScores(
+            np.full_like(self.scores, np.nan), np.full_like(self.split_scores, np.nan), decisions, choices
+        )
 
     @classmethod
     def joined(cls, batches):
@@ -76,24 +78,25 @@ class Tally:
     def add(self, D, truth, test):
         """The next split: decisions (b, k, t), their truth, and the rows of the first labeling."""
         of_split = [
-            np.full((score.width, len(D)), np.nan) if score.pooled else [score.judge(D, truth)] for score in self.scores
+            np.full((score.width, len(D)), np.nan) if score.pooled else [score.function(D, truth)]
+            for score in self.scores
         ]
         self._of_splits.append(np.concatenate(of_split))
         self._first.append((test, D[0].copy()))
         if any(score.pooled for score in self.scores):
             self._held.append((D, truth))
 
-    def found(self, n, choices=None):
-        """What the splits of n rows that came in make up."""
+    def labeling_scores(self, n, choices=None):
+        """The :class:`LabelingScores` of all splits of n rows that were added."""
         of_splits = np.array(self._of_splits)  # (n_splits, q, b)
         # Summed as NumPy sums a vector: equal scores stay equal.
         scores, place = row_major(of_splits.transpose(2, 1, 0)).mean(-1), 0
         for score in self.scores:
             if score.pooled:
                 D, truth = (np.concatenate(parts, -1) for parts in zip(*self._held, strict=True))
-                scores[:, place : place + score.width] = score.judge(D, truth).reshape(len(scores), -1)
+                scores[:, place : place + score.width] = score.function(D, truth).reshape(len(scores), -1)
             place += score.width
-        return Found(scores, of_splits[:, :, 0], self._decisions(n), choices)
+        return LabelingScores(scores, of_splits[:, :, 0], self._decisions(n), choices)
 
     def _decisions(self, n):
         """Decisions (n, k) of the first labeling."""

@@ -78,8 +78,8 @@ def features_pay(n, r):
     return 3 * r <= n
 
 
-def shared_fit_pays(fit, alone, removal, counts, *, nested):
-    """Whether P of all rows, out of which sets are left, beats a fit of every training part.
+def of_training_parts(fit, alone, removal, counts, *, nested):
+    """(flops of P of all rows, out of which sets are left; of a fit of every training part).
 
     ``fit`` are the flops of the fit of all rows, ``alone`` and ``removal`` those of a training part by itself and out
     of P, by size of the set; ``counts`` says how many sets have a size.
@@ -88,7 +88,7 @@ def shared_fit_pays(fit, alone, removal, counts, *, nested):
     for t, count in counts.items():
         shared += count * min(alone[t], removal[t])
         each_alone += count * alone[t]
-    return bool(shared < each_alone)
+    return shared, each_alone
 
 
 def batches_pay(n, counts, *, through_features):
@@ -134,15 +134,19 @@ def path(n, n_alphas, *, explicit):
     return np.minimum(factors(n, n_alphas, explicit=explicit), eigenvectors(n, n_alphas, explicit=explicit))
 
 
-def one_P_pays(n, sizes, n_alphas, *, inner_folds):
-    """Whether one P for each alpha, and every training part from it, beats a path of every training part.
+def from_one_P(n, sizes, n_alphas, *, inner_folds):
+    """Flops of one P for each alpha, and of training parts of these ``sizes`` from it.
 
-    ``sizes`` are those of the training parts; ``inner_folds`` says that more than leave-one-out is wanted inside them.
+    ``inner_folds`` says that more than leave-one-out is wanted inside them.
     """
     left_out = n - sizes
     split = 2 * n * left_out**2 + (2 * sizes**2 * left_out if inner_folds else 0.0) + STEPS_OF_SPLIT
-    shared = path(n, n_alphas, explicit=True) + n_alphas * np.sum(split)
-    return shared < np.sum(path(sizes, n_alphas, explicit=False))
+    return path(n, n_alphas, explicit=True) + n_alphas * np.sum(split)
+
+
+def paths_of_parts(sizes, n_alphas):
+    """Flops of a path of every training part by itself."""
+    return np.sum(path(sizes, n_alphas, explicit=False))
 
 
 # -- updates -----------------------------------------------------------------------------------------------------------

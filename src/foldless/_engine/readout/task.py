@@ -67,7 +67,7 @@ def calibrated(kind, scores, stratified, *rows):
 class Task:
     """Problem, targets Y (n, m), readout; for classifiers the class codes (n,) and the kind of calibration.
 
-    Rows with several labels have no codes: Y says which. ``counted`` are the weights (n,) of the rows in the
+    Rows with several labels have no codes: Y says which. ``calibration_weights`` (n,) are those of the rows in the
     calibration where class weights make others of them for the fit: these would change how frequent classes are.
     """
 
@@ -77,7 +77,7 @@ class Task:
     codes: np.ndarray | None = None
     n_classes: int = 0
     calibration: str | None = None
-    counted: np.ndarray | None = None
+    calibration_weights: np.ndarray | None = None
 
     def with_confounds(self, C, *, in_score=False):
         """The task with the columns C (n, k) fitted beside the intercept."""
@@ -94,15 +94,17 @@ class Task:
     def subset(self, rows):
         """The task of these rows alone."""
         codes = None if self.codes is None else self.codes[rows]
-        counted = None if self.counted is None else self.counted[rows]
-        return replace(self, problem=self.problem.subset(rows), Y=self.Y[rows], codes=codes, counted=counted)
+        weights = None if self.calibration_weights is None else self.calibration_weights[rows]
+        return replace(
+            self, problem=self.problem.subset(rows), Y=self.Y[rows], codes=codes, calibration_weights=weights
+        )
 
     def labelled(self, order):
         """The task of row i with label and weight of row order[i]."""
         problem = self.problem.replace(root_w=self.problem.root_w[order])
         codes = None if self.codes is None else self.codes[order]
-        counted = None if self.counted is None else self.counted[order]
-        return replace(self, problem=problem, Y=self.Y[order], codes=codes, counted=counted)
+        weights = None if self.calibration_weights is None else self.calibration_weights[order]
+        return replace(self, problem=problem, Y=self.Y[order], codes=codes, calibration_weights=weights)
 
     def relabelled(self, truth):
         """The task with other class numbers (n,), or values (m, n); weights stay with the rows."""
@@ -139,8 +141,9 @@ class Task:
             weights = np.square(model.root[:, 0])
             cut = best_cut(scores, codes == 1, weights) if cuts else 0.0
             if kind is not None:
-                counted = weights if self.counted is None else self.counted[model.rows]
-                rows = codes, self.n_classes, counted, self.readout.expected
+                if self.calibration_weights is not None:
+                    weights = self.calibration_weights[model.rows]
+                rows = codes, self.n_classes, weights, self.readout.expected
                 calibrator = calibrated(kind, scores, lambda: self.stratified_scores(model, scores), *rows)
         return Rule(self.readout, moments, cut, calibrator)
 

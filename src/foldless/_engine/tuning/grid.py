@@ -67,13 +67,22 @@ def choose_candidates(losses, settings, share="all"):
 # -- nested cross-validation -------------------------------------------------------------------------------------------
 
 
-def sharing_pays(problem, n_alphas, outer, inner):
-    """Whether one P for each alpha takes fewer operations than a decomposition of every training part."""
+class NestedCost(NamedTuple):
+    """The flops of a kernel setting in all outer splits, and whether one P serves all training parts."""
+
+    flops: float
+    shared: bool
+
+
+def nested_cost(problem, n_alphas, outer, inner):
+    """The :class:`NestedCost` of a kernel setting: of one P for each alpha, or of a path of every training part."""
     n = len(problem.active)
-    if problem.through_features(n):
-        return False
     sizes = np.array([np.intersect1d(train, problem.active).size for train, _ in outer], float)
-    return cost.one_P_pays(n, sizes, n_alphas, inner_folds=inner[0] is not None)
+    alone = float(cost.paths_of_parts(sizes, n_alphas))
+    if problem.through_features(n):
+        return NestedCost(alone, False)
+    shared = float(cost.from_one_P(n, sizes, n_alphas, inner_folds=inner[0] is not None))
+    return NestedCost(min(shared, alone), shared < alone)
 
 
 def losses_from_one_P(task, alphas, selections):
