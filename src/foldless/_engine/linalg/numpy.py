@@ -129,7 +129,8 @@ def cholesky_solve(L, B):
     """(L L')^-1 B."""
     if not (L.size and B.size):
         return B
-    return lower_solve(L, lower_solve(L, B), transpose=True)
+    (trtrs,) = get_lapack_funcs(("trtrs",), (L, B))
+    return trtrs(L, trtrs(L, B, lower=1)[0], lower=1, trans=1)[0]
 
 
 def solve_definite(stack, B):

@@ -16,7 +16,7 @@ it. A lock makes other threads wait; once L^-1 is there, it is only read. The pi
 the user, which is not copied, is still the one of the fit.
 """
 
-from functools import partial
+from functools import cached_property, partial
 from threading import RLock
 
 import numpy as np
@@ -51,9 +51,8 @@ class Factored(Precision):
         self._inverse = None
         self._pivots = S.diagonal()[:0]
         self._MQ = self._solve(Q)
-        QMQ = Q.T @ self._MQ
-        self.G = linalg.solve(QMQ, self._MQ.T) if Q.shape[1] else self._MQ.T
-        self.Omega = linalg.inverse(QMQ) - tau * np.eye(Q.shape[1], dtype=Q.dtype)  # without tau Q Q'
+        self._QMQ = Q.T @ self._MQ
+        self.G = linalg.solve(self._QMQ, self._MQ.T) if Q.shape[1] else self._MQ.T
 
     @classmethod
     def from_problem(cls, problem, rows, K=None):
@@ -103,7 +102,7 @@ class Factored(Precision):
             with self._lock:
                 if self._inverse is None:
                     L = self._lower()
-                    return linalg.lower_solve(L, linalg.lower_solve(L, Y), transpose=True)
+                    return linalg.cholesky_solve(L, Y)
         return linalg.lower_times(self._inverse, linalg.lower_times(self._inverse, Y), transpose=True)
 
     @property
@@ -124,6 +123,11 @@ class Factored(Precision):
             self._L = None  # before the inversion overwrites it
         self._inverse = linalg.invert_lower_(L)
         self._L = None
+
+    @cached_property
+    def Omega(self):  # type: ignore[override]
+        """(Q' M^-1 Q)^-1 of the M without tau Q Q'."""
+        return linalg.inverse(self._QMQ) - self._tau * linalg.eye(self._Q, self._Q.shape[1])
 
     def apply(self, Y):
         return self._solve(Y) - self._MQ @ (self.G @ Y)
