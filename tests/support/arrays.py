@@ -1,10 +1,11 @@
 """The kinds of arrays that the engine works on, each with a precision: NumPy, the array API standard, and torch.
 
-Arrays of ``array_api_strict`` allow nothing but what the standard knows, and no function of NumPy takes them. Their
-verbs are those of NumPy on the arrays inside. Tests take the fixture ``arrays`` (``tests/conftest.py``).
+Arrays of ``array_api_strict`` allow nothing but what the standard knows, and what all kinds of arrays have besides
+(:func:`loosened`). Their verbs are those of NumPy on the arrays inside.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
@@ -32,6 +33,8 @@ def _strict(value):
 
     if isinstance(value, tuple):
         return tuple(map(_strict, value))
+    if isinstance(value, np.generic):
+        return array_api_strict.asarray(np.array(value))
     return array_api_strict.asarray(value, copy=False) if isinstance(value, np.ndarray) else value
 
 
@@ -45,13 +48,32 @@ def _strict_verb(name):
     return strict_verb
 
 
+@cache
 def register_strict():
     """Let the engine work on arrays of ``array_api_strict``."""
     import array_api_strict
 
     verbs = {name: _strict_verb(name) for name in numpy_verbs.__all__}
-    strict_type = type(array_api_strict.zeros(1))
+    strict_type = loosened(type(array_api_strict.zeros(1)))
     linalg.register(strict_type, SimpleNamespace(**verbs), array_api_strict)
+
+
+def loosened(strict_type):
+    """The type with a length, bytes of a number, indices of some axes, and row numbers of NumPy for the first axis."""
+    strict_getitem = strict_type.__getitem__
+
+    def getitem(A, index):
+        places = index if isinstance(index, tuple) else (index,)
+        if any(isinstance(place, strict_type) for place in places):
+            return strict_getitem(A, index)
+        if any(isinstance(place, np.ndarray | list) for place in places[1:]):
+            raise IndexError("row numbers are for the first axis alone; verbs take those of other axes")
+        return strict_type._new(np.asarray(A._array[index]), device=A.device)
+
+    strict_type.__getitem__ = getitem
+    strict_type.__len__ = lambda A: A.shape[0]
+    type(strict_type._new(np.zeros(1), device=None).dtype).itemsize = property(lambda dtype: dtype._np_dtype.itemsize)
+    return strict_type
 
 
 @dataclass(frozen=True)

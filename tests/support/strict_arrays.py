@@ -7,10 +7,12 @@ SciPy and scikit-learn. Methods count as the functions of the same name.
 """
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 
 from foldless._engine import linalg
+from foldless._engine.linalg import functions
 from foldless._engine.linalg import numpy as numpy_verbs
 
 ROOMS = ("heldout", "online", "permutation", "precision", "readout")
@@ -98,7 +100,7 @@ class StrictArray(np.ndarray):
         super().__setitem__(places, values)
 
 
-def strict_verbs(monkeypatch):
+def strict_verbs():
     """Let the verbs that the engine takes from ``linalg`` take strict arrays, and give them back."""
 
     def wrapped(verb):
@@ -107,11 +109,5 @@ def strict_verbs(monkeypatch):
 
         return strict_verb
 
-    verbs = {name: getattr(linalg, name) for name in numpy_verbs.__all__ if not isinstance(getattr(linalg, name), type)}
-    engine = [module for name, module in sys.modules.items() if name.startswith(MODULES)]
-    for name, verb in verbs.items():
-        replacement = wrapped(verb)
-        monkeypatch.setattr(linalg, name, replacement)
-        for module in engine:
-            if getattr(module, name, None) is verb:
-                monkeypatch.setattr(module, name, replacement)
+    verbs = {name: wrapped(getattr(numpy_verbs, name)) for name in numpy_verbs.__all__}
+    linalg.register(StrictArray, SimpleNamespace(**verbs), functions)

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_random_state, gen_batches
 
-from foldless._engine.linalg import invert_lower_, lower_times_, product
+from foldless._engine.linalg import invert_lower_, lower_times_, product, row_major
 from foldless._engine.linalg.types import Matrix
 from foldless.kernels.base import FeatureMap, Kernel, canonical, dense, dot, gram_of_all
 from foldless.kernels.landmarks import BLOCK, CHOICES, choose, factor
@@ -401,7 +401,7 @@ class BasisFunctions(KernelFeatures):
         return X.shape[0] if self.Z is None else self.Z.shape[0]
 
     def features(self, X: Matrix) -> np.ndarray:
-        return gram_of_all(self.kernel, X) if X is self.Z else super().features(X)
+        return row_major(gram_of_all(self.kernel, X)) if X is self.Z else super().features(X)
 
     def _features(self, X):
         return self.kernel.gram(X, self.Z)

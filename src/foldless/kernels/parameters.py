@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from foldless._engine.linalg import to_host
 from foldless._engine.linalg.types import Matrix
 
 DERIVED = {"derived": True}  # metadata of a field that is no parameter: the object derives it from parameters and X
@@ -253,6 +254,7 @@ class Parametrised:
 
 
 def _data_scale(name, X, sample_weight):
+    X = X if isinstance(X, np.ndarray) or sp.issparse(X) else to_host(X)
     total = X.shape[1] * _variance(X, sample_weight)
     if not np.isfinite(total):
         raise ValueError(f"{name}='scale' overflows: X is too large to be squared; rescale X or give {name}.")

@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from foldless._engine.linalg import functions
+from foldless._engine.linalg import functions, memory
 from foldless._engine.linalg import numpy as numpy_verbs
+from foldless._engine.linalg.memory import GIB
 
 
 class Kind(NamedTuple):
     """A kind of arrays: a module of verbs, and one of functions of the array API standard."""
 
     verbs: Any
-    functions: Any
+    xp: Any
 
 
 NUMPY = Kind(numpy_verbs, functions)
@@ -49,7 +50,7 @@ def _torch():
 
 def namespace(A):
     """The functions of the array API standard for arrays of the kind of A."""
-    return functions if type(A) is np.ndarray else kind_of(A).functions
+    return functions if type(A) is np.ndarray else kind_of(A).xp
 
 
 def dispatched(name):
@@ -83,11 +84,16 @@ def float_type(A):
     key = type(A), A.dtype
     known = _float_types.get(key)
     if known is None:
-        info = np.finfo(A.dtype) if kind_of(A) is NUMPY else kind_of(A).functions.finfo(A.dtype)
+        info = np.finfo(A.dtype) if kind_of(A) is NUMPY else kind_of(A).xp.finfo(A.dtype)
         name = f"float{info.bits}"
         known = FloatType(float(info.eps), float(info.smallest_normal), float(info.max), info.bits // 8, name)
         _float_types[key] = known
     return known
+
+
+def host_dtype(A):
+    """NumPy's type of the numbers of A."""
+    return A.dtype if isinstance(A.dtype, np.dtype) else np.dtype(float_type(A).name)
 
 
 def eps(A):
@@ -98,3 +104,45 @@ def eps(A):
 def tiny(A):
     """The smallest normal number of the precision of A."""
     return float_type(A).tiny
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+def require_memory(shape, A, what, arrays=1.0):
+    """Raise MemoryError before allocations that cannot succeed, with the amount and what would fit.
+
+    ``arrays`` of this shape will be held at the same time, with the precision of A and where A lies. A may be a type of
+    numbers as well, for arrays of NumPy.
+    """
+    if isinstance(A, np.ndarray):
+        dtype, free = A.dtype, memory.available_memory()
+    elif isinstance(A, type | np.dtype):
+        dtype, free = np.dtype(A), memory.available_memory()
+    else:
+        dtype, free = host_dtype(A), kind_of(A).verbs.free_memory(A)
+    needed = arrays * float(np.prod(shape, dtype=float)) * dtype.itemsize
+    if free is None or needed <= free:
+        return
+    size = f"{arrays:.2g} arrays of " * (round(arrays, 1) > 1) + " x ".join(map(str, shape))
+    raise MemoryError(
+        f"{what} ({size}, {dtype.name}) needs {needed / GIB:.1f} GiB and {free / GIB:.1f} GiB are available."
+        f" {_ways_out(shape, dtype, needed, free)}"
+    )
+
+
+def _ways_out(shape, dtype, needed, free):
+    """What would fit, in words."""
+    *_, n, columns = shape
+    share = free / needed
+    fewer = int(n * (np.sqrt(share) if n == columns else share))
+    ways = [f"fewer rows (about {fewer} fit)"]
+    if dtype == np.float64:
+        ways.append(f"float32 input ({needed / 2 / GIB:.1f} GiB{', still too much' if share < 0.5 else ''})")
+    features = int(free / (4 * n * dtype.itemsize))
+    if n == columns and features:
+        ways.append(
+            f"explicit features, up to {features} of them (kernel=Nystroem(..., n_landmarks={min(500, features)}) of"
+            " foldless.kernels)"
+        )
+    return f"Use {', or '.join(ways)}."

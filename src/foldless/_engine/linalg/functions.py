@@ -1,11 +1,15 @@
 """The functions of the array API standard that the engine takes, for arrays of NumPy.
 
-They are those of NumPy by their standard names, which old versions of NumPy lack. Reductions are methods of arrays:
-these take a microsecond less than NumPy's functions, and small problems have many of them.
+They are those of NumPy by their standard names, which old versions of NumPy lack. Reductions are those of ufuncs: these
+take a microsecond less than NumPy's functions, and small problems have many of them.
 """
+
+from functools import partial
+from operator import methodcaller
 
 from numpy import (
     abs,
+    add,
     argmax,
     argmin,
     argsort,
@@ -20,8 +24,11 @@ from numpy import (
     isfinite,
     isnan,
     log,
+    logical_and,
     logical_not,
+    logical_or,
     maximum,
+    mean,
     minimum,
     ndarray,
     ones_like,
@@ -30,10 +37,12 @@ from numpy import (
     sqrt,
     square,
     stack,
+    std,
     tanh,
     where,
     zeros_like,
 )
+from numpy import concatenate as concat
 
 __all__ = [
     "abs",
@@ -44,6 +53,7 @@ __all__ = [
     "argsort",
     "broadcast_to",
     "clip",
+    "concat",
     "cos",
     "count_nonzero",
     "empty_like",
@@ -76,11 +86,7 @@ __all__ = [
 ]
 
 
-all, any, max, mean = ndarray.all, ndarray.any, ndarray.max, ndarray.mean
-min, std, sum = ndarray.min, ndarray.std, ndarray.sum
-reshape, permute_dims = ndarray.reshape, ndarray.transpose
-
-
-def matrix_transpose(A):
-    """A with its last two axes exchanged."""
-    return A.swapaxes(-1, -2)
+all, any, max, min, sum = (
+    partial(ufunc.reduce, axis=None) for ufunc in (logical_and, logical_or, maximum, minimum, add)
+)
+reshape, permute_dims, matrix_transpose = ndarray.reshape, ndarray.transpose, methodcaller("swapaxes", -1, -2)

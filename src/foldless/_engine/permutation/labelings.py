@@ -270,14 +270,14 @@ class MovedSets:
     @classmethod
     def of(cls, labelings, train, wanted, rows) -> Self:
         """All labelings without their rows."""
-        P, (b, t) = labelings.solver.precision, rows.shape
+        P, verbs, (b, t) = labelings.solver.precision, labelings.task.problem.verbs, rows.shape
         A = np.take_along_axis(labelings.split(labelings.solution.A), rows[:, None, :], 2)
         E, ill_conditioned = np.empty_like(A), np.zeros(b, bool)
         for batch in gen_batches(b, max(1, ENTRIES // (t * t))):
             blocks = P.diagonal_blocks(rows[batch])
             few = P.ill_conditioned(blocks)
             ill_conditioned[batch] = few
-            E[batch] = residuals_of_blocks(blocks, A[batch].transpose(0, 2, 1), few).transpose(0, 2, 1)
+            E[batch] = residuals_of_blocks(blocks, A[batch].transpose(0, 2, 1), few, verbs).transpose(0, 2, 1)
         return cls(labelings, train, wanted, rows, A, E, ill_conditioned)
 
     @cached_property

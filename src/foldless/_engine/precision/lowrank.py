@@ -247,7 +247,7 @@ class LowRank(AlphaPath):
         """Which of the blocks (k, t, t) of P have no digits left: their rows carry a feature nearly alone, (k,)."""
         if self.spans_all:
             return super().ill_conditioned(blocks)
-        return nearly_fitted(self.alpha * linalg.eigenvalues(blocks)[:, 0])
+        return linalg.to_host(nearly_fitted(self.alpha * linalg.eigenvalues(blocks)[:, 0]))
 
     def loo_residual(self, A, Y, diagonal):
         """E_i = A_i / P_ii, and a fit without the row where the row nearly fits itself."""
