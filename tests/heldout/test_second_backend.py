@@ -6,9 +6,11 @@ import pytest
 from foldless import kernels
 from foldless._engine import linalg
 from foldless._engine.heldout.leave_out import leave_out, loo_within
+from foldless._engine.heldout.plan import ALONE, BLOCKS, LeaveOutPlan
 from foldless._engine.heldout.problem import Problem
 from foldless._engine.heldout.sets import Sets
 from foldless._engine.heldout.solution import Solution
+from foldless._engine.heldout.training_parts import TrainingParts
 from support.arrays import KINDS, Arrays
 from support.tolerances import assert_close
 
@@ -71,5 +73,85 @@ def test_held_out_results_are_those_of_numpy(kernel, sets, weights, kind):
         problem = problem_of(arrays, KERNELS[kernel], X=rows, weights=weights)
         assert not problem.through_features(N)
         return results(problem, arrays(Y), SETS[sets])
+
+    assert_same(Arrays.of(kind), of)
+
+
+@other_kinds
+@pytest.mark.parametrize("sets", SETS)
+def test_confounds_are_left_out_as_with_numpy(sets, kind):
+    def of(arrays):
+        return results(problem_of(arrays, KERNELS["rbf"], weights=W, confounds=C), arrays(Y), SETS[sets])
+
+    assert_same(Arrays.of(kind), of)
+
+
+@other_kinds
+@pytest.mark.parametrize("sets", SETS)
+def test_eigenvectors_serve_every_alpha_as_with_numpy(sets, kind):
+    rows = np.vstack([X[: N // 2], X[: N // 2]])  # equal rows have equal fits
+
+    def of(arrays):
+        problem = problem_of(arrays, KERNELS["rbf"], X=rows)
+        path = problem.path(problem.active)
+        assert path.serves_every_alpha
+        for alpha in (0.1, 10.0):
+            P = path.with_alpha(alpha)
+            solution = Solution.fit(problem.replace(alpha=alpha), problem.active, arrays(Y), P)
+            yield P.G, P.Omega, P.diagonal(), P.explicit().P
+            for _, held_out in leave_out(solution, SETS[sets]):
+                yield held_out.fits, held_out.residuals
+
+    assert_same(Arrays.of(kind), of)
+
+
+ODD_TARGETS = {
+    "indicators": Y,
+    "few digits": Y * 1e12 + np.arange(N)[:, None] % 2,
+}
+ODD_WEIGHTS = np.where(CODES == 0, np.where(np.cumsum(CODES == 0) <= 2, 1e9, 1.0), 1.0)  # two rows carry a class
+CARRIERS = np.flatnonzero(ODD_WEIGHTS > 1)
+
+
+@other_kinds
+@pytest.mark.parametrize("weights", [None, ODD_WEIGHTS], ids=["equal weights", "uneven weights"])
+@pytest.mark.parametrize("targets", ODD_TARGETS)
+@pytest.mark.parametrize("alpha", [1e-3, 1e9])
+def test_lost_digits_are_repaired_as_with_numpy(alpha, targets, weights, kind):
+    def of(arrays):
+        problem = problem_of(arrays, KERNELS["rbf"], alpha=alpha, weights=weights)
+        solution = Solution.fit(problem, problem.active, arrays(ODD_TARGETS[targets]))
+        others = np.setdiff1d(np.arange(N), CARRIERS)
+        held_out, part = solution.held_out(np.array([CARRIERS, others[:2], others[2:4]])), solution.without(CARRIERS)
+        yield from (held_out.fits, held_out.residuals, part.fits(np.arange(N)))
+        if targets == "indicators":
+            for moments in (held_out.moments(), part.moments()):
+                yield from (moments.N, moments.U, moments.sums)
+
+    found, expected = ([*map(linalg.to_host, of(arrays))] for arrays in (Arrays.of(kind), Arrays.of("numpy")))
+    for array, expected_array in zip(found, expected, strict=True):
+        assert_close(array, expected_array, rtol=1e-6, scale=np.abs(expected_array).max())
+
+
+@other_kinds
+@pytest.mark.parametrize("alone", [False, True], ids=["from P", "alone"])
+def test_models_of_training_parts_are_those_of_numpy(alone, kind):
+    new = np.random.default_rng(4).normal(size=(5, D))
+
+    def of(arrays):
+        problem = problem_of(arrays, KERNELS["rbf"], weights=np.where(np.arange(N) == 7, 0.0, W))
+        plan = LeaveOutPlan({4: 10}, ALONE if alone else BLOCKS)
+        part = TrainingParts(problem, arrays(Y), plan=plan).part(np.arange(4, N))
+        assert isinstance(part, Solution) is alone
+        rows, beta = part.expansion()
+        yield part.fits(np.arange(N)), part.evaluated(np.arange(6)), part.A, part.B, beta, part.moments().U
+        yield (
+            problem.gram_new(arrays(new), rows) @ beta + part.score_offsets[:1],
+            part.select_targets([0, 2]).fits(rows),
+        )
+        inner = (part if alone else part.as_solution()).without(np.arange(3))
+        yield inner.fits(np.arange(N)), inner.loo().fits
+        for _, held_out in leave_out(part, Sets.of([np.arange(5), np.arange(5, 10)])):
+            yield held_out.fits, held_out.residuals
 
     assert_same(Arrays.of(kind), of)
