@@ -9,8 +9,10 @@ from foldless._engine.heldout.leave_out import leave_out, loo_within
 from foldless._engine.heldout.plan import ALONE, BLOCKS, LeaveOutPlan
 from foldless._engine.heldout.problem import Problem
 from foldless._engine.heldout.sets import Sets
-from foldless._engine.heldout.solution import Solution
+from foldless._engine.heldout.solution import Solution, loo_path
 from foldless._engine.heldout.training_parts import TrainingParts
+from foldless._engine.precision.choose import EachAlpha
+from foldless._engine.precision.spectral import Spectrum
 from support.arrays import KINDS, Arrays
 from support.tolerances import assert_close
 
@@ -101,6 +103,18 @@ def test_eigenvectors_serve_every_alpha_as_with_numpy(sets, kind):
             yield P.G, P.Omega, P.diagonal(), P.explicit().P
             for _, held_out in leave_out(solution, SETS[sets]):
                 yield held_out.fits, held_out.residuals
+
+    assert_same(Arrays.of(kind), of)
+
+
+@other_kinds
+@pytest.mark.parametrize("confounds", [None, C], ids=["no confounds", "confounds"])
+@pytest.mark.parametrize("path_of", [Spectrum.path, EachAlpha], ids=["eigenvectors", "factors"])
+def test_leave_one_out_residuals_of_every_alpha_are_those_of_numpy(path_of, confounds, kind):
+    def of(arrays):
+        problem = problem_of(arrays, KERNELS["rbf"], weights=W, confounds=confounds)
+        path = path_of(problem, problem.active)
+        yield (loo_path(problem, problem.active, arrays(Y), [0.01, 1.0], path),)
 
     assert_same(Arrays.of(kind), of)
 

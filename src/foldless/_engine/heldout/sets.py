@@ -92,7 +92,7 @@ class Sets:
         """
         ends, out = None, None
         for numbers, of_sets in values:
-            if len(numbers) == len(self):  # one batch of all sets, in their order
+            if len(self.groups) == 1 and len(numbers) == len(self.groups[0][0]):  # one batch of all sets, in order
                 return namespace(of_sets).reshape(of_sets, (-1, *of_sets.shape[2:]))
             if out is None:
                 ends = np.cumsum(self.sizes)

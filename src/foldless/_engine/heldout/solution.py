@@ -239,12 +239,13 @@ def loo_path(problem, rows, Y, alphas, path=None):
     path = problem.path(rows) if path is None else path
     if not path.serves_every_alpha:
         solutions = (Solution.fit(problem.replace(alpha=alpha), rows, Y, path.with_alpha(alpha)) for alpha in alphas)
-        return np.stack([solution.loo().residuals[:, 0] for solution in solutions])
+        return problem.xp.stack([solution.loo().residuals[:, 0] for solution in solutions])
     root = problem.root(rows)
     explained = 0.0  # by the confounds of each training part
     alone = np.arange(len(rows))[:, None]
     problem.check_sets(rows, alone)
     if problem.n_confounds:
-        explained = np.einsum("nq,nqm->nm", problem.Q[rows], ConfoundSums(problem, rows, root * Y).without(alone).D)
+        D = ConfoundSums(problem, rows, root * Y).without(alone).D
+        explained = (problem.Q[rows][:, None, :] @ D)[:, 0]
     Y = row_major(problem.residual_of_Q(rows, root * Y)[0])
     return path.loo_path(Y, alphas) / root + explained

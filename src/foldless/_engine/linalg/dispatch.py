@@ -22,6 +22,7 @@ class Kind(NamedTuple):
 
 
 NUMPY = Kind(numpy_verbs, functions)
+ROUNDING_UNITS = {8: 2.0**-52, 4: 2.0**-23}  # by bytes of a number
 _kinds: dict[type, Kind] = {np.ndarray: NUMPY}
 
 
@@ -98,7 +99,7 @@ def host_dtype(A):
 
 def eps(A):
     """The rounding unit of the numbers of A."""
-    return float_type(A).eps
+    return ROUNDING_UNITS[A.dtype.itemsize]
 
 
 def tiny(A):
