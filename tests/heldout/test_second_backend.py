@@ -119,6 +119,43 @@ def test_leave_one_out_residuals_of_every_alpha_are_those_of_numpy(path_of, conf
     assert_same(Arrays.of(kind), of)
 
 
+WIDE = np.random.default_rng(5).normal(size=(200, 66))  # features that are held by their Gram matrix
+OF_ONE_ROW = np.hstack([X, np.arange(N)[:, None] == 3])  # one row carries a feature alone
+FEATURES = {
+    "linear": (kernels.Linear(), X),
+    "linear, a feature of one row": (kernels.Linear(), OF_ONE_ROW),
+    "linear, many rows": (kernels.Linear(), WIDE),
+    "landmarks": (kernels.Nystroem(kernels.RBF(0.2), 8), X),
+    "given landmarks": (kernels.Nystroem(kernels.RBF(0.2), landmarks=X[:8]), X),
+    "landmarks by leverage": (kernels.Nystroem(kernels.RBF(0.2), 8, landmarks="leverage", whiten=False), X),
+    "random features": (kernels.RandomFeatures(kernels.RBF(0.2), 8), X),
+    "basis functions": (kernels.BasisFunctions(kernels.RBF(0.2)), X),
+}
+
+
+@other_kinds
+@pytest.mark.parametrize("weights", [False, True], ids=["equal weights", "uneven weights"])
+@pytest.mark.parametrize("sets", SETS)
+@pytest.mark.parametrize("features", FEATURES)
+def test_held_out_results_through_features_are_those_of_numpy(features, sets, weights, kind):
+    kernel, rows = FEATURES[features]
+    if features == "random features" and kind == "array_api_strict":
+        pytest.skip("a number of NumPy divides the waves, so that single precision keeps its digits")
+    n, alpha = len(rows), 1e-11 if features == "basis functions" else 0.1
+
+    def of(arrays):
+        w = np.geomspace(1e-6, 1.0, n) if weights else None
+        problem = problem_of(arrays, kernel.resolved(arrays(rows)), X=rows, alpha=alpha, weights=w)
+        assert problem.through_features(n)
+        yield from results(
+            problem, arrays(np.resize(Y, (n, CLASSES))), Sets.of([np.arange(n)[rows] for rows in SETS[sets]])
+        )
+        path = problem.path(problem.active)
+        yield (loo_path(problem, problem.active, arrays(np.resize(Y, (n, CLASSES))), [0.01, 1.0], path),)
+
+    assert_same(Arrays.of(kind), of)
+
+
 ODD_TARGETS = {
     "indicators": Y,
     "few digits": Y * 1e12 + np.arange(N)[:, None] % 2,
