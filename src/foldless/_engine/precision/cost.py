@@ -214,9 +214,9 @@ def require_P(n, A, arrays):
     require_memory((n, n), A, "the matrix P of all rows, from which some are left out", arrays)
 
 
-def require_P_and_factor(n, dtype, kernel):
-    """Memory for P as an array, made from a factor."""
-    require_memory((n, n), dtype, "the matrix P and its factor", arrays_of_P(kernel, as_array=True))
+def require_P_and_factor(n, A, kernel):
+    """Memory for P as an array of the kind of A, made from a factor."""
+    require_memory((n, n), A, "the matrix P and its factor", arrays_of_P(kernel, as_array=True))
 
 
 def require_explicit(n, A):
