@@ -24,14 +24,15 @@ from foldless._engine.linalg import (
     divide,
     exp_,
     functions,
+    is_tensor,
     kind_of,
     like,
     manhattan,
     namespace,
+    on_host,
     ones,
     power_,
     product,
-    to_host,
 )
 from foldless._engine.linalg.types import Matrix
 from foldless.kernels.base import FeatureMap, Kernel, dense, dot, scale, squared_norms
@@ -108,7 +109,7 @@ class Boolean(Kernel):
         return exp_(float(np.log1p(self.eta)) * squared_norms(X))
 
     def caution(self, X: Matrix) -> str | None:
-        values = X.data if sp.issparse(X) else to_host(X)
+        values = X.data if sp.issparse(X) else on_host(X)
         others = values[(values != 0) & (values != 1)]
         if not len(others):
             return None
@@ -168,14 +169,14 @@ class _OfDistances(Kernel):
     gamma: Annotated[float | np.ndarray | str, Width()] = 1.0
 
     def diag(self, X: Matrix) -> np.ndarray:
-        return ones(X, X.shape[0])
+        return ones(X, X.shape[0]) if is_tensor(X) else np.ones(X.shape[0], X.dtype)
 
     def caution(self, X: Matrix) -> str | None:
         """A warning if one column decides all distances; for dense rows and one width for all features."""
         if sp.issparse(X) or np.ndim(self.gamma) or X.shape[1] < 2:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
-            spread = to_host(X[:: max(1, X.shape[0] // LOOKED_AT)]).std(0)
+            spread = on_host(X[:: max(1, X.shape[0] // LOOKED_AT)]).std(0)
         largest = int(np.argmax(spread))
         others = np.delete(spread, largest).max()
         if not np.isfinite(spread[largest]) or spread[largest] <= ALONE * others or not others > 0:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from foldless._engine.linalg import copy, diagonal, row_major, take
+from foldless._engine.linalg import copy, diagonal, eps, row_major, take
 from foldless._engine.linalg.types import Matrix
 from foldless.kernels.approximations import BasisFunctions
 from foldless.kernels.base import Kernel, dense
@@ -91,8 +91,8 @@ class Precomputed(Kernel):
 
 def check_symmetric(K: Matrix, what: str) -> None:
     """Raise an error if a Gram matrix differs from its transpose by more than rounding."""
-    gap, size = abs(K - K.T).max(), abs(K).max()
-    if gap > 1e3 * np.finfo(K.dtype).eps * size:
+    gap, size = float(abs(K - K.T).max()), float(abs(K).max())
+    if gap > 1e3 * eps(K) * size:
         raise ValueError(
             f"{what} is not symmetric: entries and their mirror images differ by up to {gap:.3g} (largest entry"
             f" {size:.3g}). Use (K + K.T) / 2 if that is what is meant."

@@ -12,8 +12,10 @@ from foldless._engine.linalg.dispatch import dispatched
 from foldless._engine.linalg.dispatch import eps as eps
 from foldless._engine.linalg.dispatch import float_type as float_type
 from foldless._engine.linalg.dispatch import host_dtype as host_dtype
+from foldless._engine.linalg.dispatch import is_tensor as is_tensor
 from foldless._engine.linalg.dispatch import kind_of as kind_of
 from foldless._engine.linalg.dispatch import namespace as namespace
+from foldless._engine.linalg.dispatch import on_host as on_host
 from foldless._engine.linalg.dispatch import register as register
 from foldless._engine.linalg.dispatch import tiny as tiny
 from foldless._engine.linalg.errors import LinAlgError as LinAlgError

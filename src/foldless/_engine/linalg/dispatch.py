@@ -41,6 +41,18 @@ def kind_of(A) -> Kind:
     return kind
 
 
+def is_tensor(A):
+    """Whether A is an array of another kind than NumPy's. Lists, tables and sparse matrices are none."""
+    return not isinstance(A, np.ndarray | list | tuple) and kind_of(A) is not NUMPY
+
+
+def on_host(values):
+    """Values as they are, arrays of other kinds as arrays of NumPy."""
+    if isinstance(values, np.ndarray) or not is_tensor(values):
+        return values
+    return kind_of(values).verbs.to_host(values)
+
+
 def _torch():
     try:
         from foldless._engine.linalg import torch as torch_verbs

@@ -52,7 +52,7 @@ class Factored(Precision):
         self._L = self._factor(S)
         self._inverse = None
         self._pivots: Any = None
-        self._MQ = self._solve(Q)
+        self._MQ = self._verbs.cholesky_solve(self._L, Q)
         self._QMQ = Q.T @ self._MQ
         self.G = self._verbs.solve(self._QMQ, self._MQ.T) if Q.shape[1] else self._MQ.T
 
