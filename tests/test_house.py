@@ -18,6 +18,10 @@ PAGE = (SOURCE.parents[1] / "docs" / "architecture.md").read_text()
 # A room imports only from rooms before it: those of the first column of the table.
 FIRST_COLUMN = re.findall(r"^\| (`.*?) \|", PAGE.split("## The rooms")[1].split("##")[0], flags=re.M)
 ROOMS = [name for cell in FIRST_COLUMN for name in re.findall(r"`(\w+)(?:/|\.py)`", cell)]
+# The picture on the page: lines of rooms between a label and a remark; a room imports from its line and those below.
+PICTURE = PAGE.split("## The picture")[1].split("```")[1].strip("\n").splitlines()
+LABEL = 13  # characters
+LINES = [line[LABEL:].split("    ")[0].split() for line in PICTURE]
 ENGINE = "_engine"  # the folder of the rooms that know no estimator
 CLASSES_OF_THEIR_ROOM = ("kernels", "precision")  # nobody else asks isinstance about their classes
 
@@ -46,6 +50,17 @@ LONG_SIGNATURES = {
 
 def test_the_page_on_architecture_lists_every_room():
     assert sorted(ROOMS) == sorted({room_of(name) for name in modules()})
+
+
+def test_the_picture_on_the_page_shows_every_room_once():
+    assert sorted(room for line in LINES for room in line) == sorted(ROOMS)
+
+
+def test_the_picture_on_the_page_shows_the_direction_of_imports():
+    places = {room: place for place, line in enumerate(LINES) for room in line}
+    for name in modules():
+        above = {target for target in targets(name) if places[room_of(target)] < places[room_of(name)]}
+        assert not above, f"{name} imports {sorted(above)}"
 
 
 @cache

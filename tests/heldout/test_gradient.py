@@ -218,6 +218,11 @@ every_split = pytest.mark.parametrize("split", SPLITS)
 both_forms = pytest.mark.parametrize("form", FORMS)
 
 
+def test_every_listed_kernel_with_derivatives_is_in_the_table():
+    listed = {kind for kind in kernels.KERNELS.values() if kind().differentiable}
+    assert listed <= {type(kernel) for kernel in KERNELS.values()}
+
+
 @pytest.mark.many_cases
 @every_kernel
 @every_penalty

@@ -210,6 +210,16 @@ def test_new_holder_serves_searches(setting, options, request):
     assert_close(decision_found, decision, scale=1.0, rtol=1e-5)
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_new_holder_serves_conformal_predictions(fit_intercept, request):
+    X, y = problem_of_two_classes()
+    model = LSSVC(gamma=0.2, fit_intercept=fit_intercept)
+    expected = model.fit(X, y).conformal_p_values(X[:4] + 0.1)
+    assert request.getfixturevalue("bordered")
+    assert_close(model.fit(X, y).conformal_p_values(X[:4] + 0.1), expected)
+    assert model.holder_ == "bordered"
+
+
 @settings
 def test_new_holder_is_updated(setting, bordered):
     X, y = problem_of_two_classes()

@@ -61,12 +61,12 @@ def test_held_out_decisions_are_those_of_numpy(readout, weights, kind):
     def decisions(arrays):
         task = task_of(arrays, READOUTS[readout], weights)
         parts = task.training_parts()
-        rule = task.rule(parts.whole)
+        rule = task.rule(parts.full_fit)
         yield task.held_out_decisions(
             parts, Sets.of([np.intersect1d(rows, np.arange(len(parts.rows))) for rows in SETS])
         )
         yield task.loo_outputs(parts, rule, "decision")
-        yield rule.decision(parts.whole.fits(np.arange(N)))
+        yield rule.decision(parts.full_fit.fits(np.arange(N)))
         assert (task.codes is None) or task.wrong(task.loo_scores(parts), parts.rows).shape == (len(parts.rows),)
 
     assert_same(kind, decisions)
@@ -79,8 +79,8 @@ def test_probabilities_are_those_of_numpy(readout, calibration, kind):
     def probabilities(arrays):
         task = task_of(arrays, READOUTS[readout], W, calibration)
         parts = task.training_parts()
-        rule = task.rule(parts.whole)
-        yield rule.proba(parts.whole.fits(np.arange(N)))
+        rule = task.rule(parts.full_fit)
+        yield rule.proba(parts.full_fit.fits(np.arange(N)))
         yield task.loo_outputs(parts, rule, "proba")
         yield task.stratified_decisions(parts, rule)
 
@@ -95,7 +95,7 @@ INDICATORS = ["one against all", "two classes", "discriminant", "two components 
 def test_decisions_of_indicators_are_those_of_numpy(readout, kind):
     def decisions(arrays):
         task = task_of(arrays, READOUTS[readout])
-        model = task.training_parts().whole
+        model = task.training_parts().full_fit
         batch = arrays(np.random.default_rng(4).normal(size=(2, 3, 5))[:, : task.n_classes])
         moments = model.moments() if task.readout.needs_moments else None
         if moments is not None:

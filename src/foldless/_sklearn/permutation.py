@@ -19,7 +19,7 @@ from foldless._engine.permutation.labelings import Solver, count_columns, labeli
 from foldless._engine.permutation.strategies import Batched, BatchedGrid, OneByOne, Strategy, Weighted
 from foldless._engine.permutation.tally import DecisionScore
 from foldless._engine.tuning.grid import nested_cost
-from foldless._sklearn import adapters, route
+from foldless._sklearn import adapters
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, TASKS
 from foldless._sklearn.candidates import SearchData, has_grid, settings
 from foldless._sklearn.closed_form import ClosedFormRun
@@ -27,7 +27,15 @@ from foldless._sklearn.landmarks import landmarks_to_find
 from foldless._sklearn.nested_data import NestedData
 from foldless._sklearn.permutation_spec import has_class_weights
 from foldless._sklearn.pipelines import check_steps, fit_steps, split_steps, transform_split
-from foldless._sklearn.route import NoClosedForm, NoSharedP, RefitWarning, Route, try_closed_form
+from foldless._sklearn.route import (
+    ONE_FIT,
+    ONE_P_PER_FOLD,
+    NoClosedForm,
+    NoSharedP,
+    RefitWarning,
+    Route,
+    try_closed_form,
+)
 from foldless._sklearn.scorers import scoring_of_rows
 from foldless._sklearn.split_scores import SplitScores
 from foldless._sklearn.splits import check_confounds_determined, depends_on_labels
@@ -40,7 +48,6 @@ from foldless.kernels.registry import is_precomputed, penalised_kernel
 FEW = 8  # labelings at a time where each takes its own time
 SOME = 64  # labelings that share the kernel matrix where each has a P
 ARRAYS = 2  # n x n at the same time: P and its factor, or its eigenvectors
-TOGETHER = 256  # labelings that share the making of every candidate's P
 REPEATED = "the search is repeated for every permutation (nested_cross_validate)"
 FIXED_CLASSES = "a model without class_weight, with scoring='balanced_accuracy', takes one P for all permutations"
 FIXED_SPLITS = (
@@ -89,53 +96,53 @@ def _closed_form(spec, data, steps, cautions):
     """Permutations as columns, or one by one from one P."""
     adapters.check_fit_params(set(spec.metadata.fit) - {steps.fit_param("sample_weight")})
     last = steps.last
-    each_part = steps.first is not None or chooses_landmarks(last)
-    _check_parts(spec, steps, last, each_part)
-    seen = _fit_steps(steps.first, data, *spec.first[0])[1] if each_part else data  # by the last step
-    estimator_task = seen.task(last)
+    per_part = steps.first is not None or chooses_landmarks(last)
+    _check_parts(spec, steps, last, per_part)
+    data_of_last = _fit_steps(steps.first, data, *spec.true_splits[0])[1] if per_part else data
+    estimator_task = data_of_last.task(last)
     if cautions:
         warn_of_scale(estimator_task.task.problem)
-        flops = _flops_of_labelings(spec, estimator_task.task, each_part=each_part, weighted=has_class_weights(last))
+        flops = _flops_of_labelings(spec, estimator_task.task, per_part=per_part, weighted=has_class_weights(last))
         warn_of_long_call(estimator_task.task.problem, "a permutation test", flops, ARRAYS)
-    check_confounds_determined(estimator_task.task.problem, spec.first)
+    check_confounds_determined(estimator_task.task.problem, spec.true_splits)
     by_columns = not spec.metadata.score and _takes_decisions(spec, estimator_task.task)
     if has_class_weights(last):
         reason = "weights follow the labels, so that every permutation has a P of its own"
         obstacle = NoSharedP(reason, quicker=FIXED_CLASSES)
-        if each_part or data.sample_weight is not None or not by_columns:
+        if per_part or data.sample_weight is not None or not by_columns:
             raise obstacle
         return Weighted(obstacle.route, SOME, estimator_task.task, _column_scores(spec, estimator_task))
-    if each_part:
+    if per_part:
         if not by_columns:
             raise NoClosedForm("behind fitted steps this score is asked of each fitted pipeline")
         by_split = partial(_solver_behind_steps, steps.first, last, data)
         fitted = f"{steps.names} fitted" if steps.first is not None else "landmarks chosen"
         reason = f"{fitted} on each training part; all permutations are columns of one P there"
-        way = Route(route.ONE_P_PER_FOLD, reason)
-        return _batched(spec, estimator_task, way, residuals=data.residuals, solver_of=by_split)
+        route = Route(ONE_P_PER_FOLD, reason)
+        return _batched(spec, estimator_task, route, residuals=data.residuals, solver_of=by_split)
     solver = Solver.of(estimator_task.task.problem)
     if not by_columns:
         return _shared_precision(spec, data, last, estimator_task, solver)
     reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
     if spec.moves_splits:
         reason += "; each has its own splits"
-    way = Route(route.ONE_FIT, reason, solver.choice)
-    return _batched(spec, estimator_task, way, residuals=data.residuals, shared=solver)
+    route = Route(ONE_FIT, reason, solver.choice)
+    return _batched(spec, estimator_task, route, residuals=data.residuals, shared=solver)
 
 
-def _flops_of_labelings(spec, task, *, each_part, weighted):
+def _flops_of_labelings(spec, task, *, per_part, weighted):
     """Flops of all labelings: a P for all, for each training part, or for each labeling (``weighted``)."""
     problem = task.problem
     n = len(problem.active)
     precision = 2 * problem.holder(n).fit_cost(problem, n)
     products = 2.0 * n**2 * count_columns(task)[0] * spec.n_labelings
-    if each_part:
-        return len(spec.first) * (precision + products)
-    removals = sum(n * len(test) ** 2 for _, test in spec.first)
+    if per_part:
+        return len(spec.true_splits) * (precision + products)
+    removals = sum(n * len(test) ** 2 for _, test in spec.true_splits)
     return (spec.n_labelings if weighted else 1) * (precision + removals) + products
 
 
-def _check_parts(spec, steps, last, each_part):
+def _check_parts(spec, steps, last, per_part):
     """Refuse estimators, steps and training parts without a closed form."""
     if not chooses_landmarks(last):
         adapters.closed_form_estimator(split_steps(last), {})
@@ -145,7 +152,7 @@ def _check_parts(spec, steps, last, each_part):
             raise NoClosedForm("standardize=True behind fitted steps is resolved on each training part")
         if is_precomputed(getattr(last, "kernel", None)):
             raise NoClosedForm("steps in front of a precomputed kernel see kernels, not rows")
-    if each_part and spec.moves_splits:
+    if per_part and spec.moves_splits:
         raise NoClosedForm("every permutation has its own splits, and steps are fitted on each training part")
     if spec.split_with_repeats is not None:
         raise NoClosedForm(f"the training part of split {spec.split_with_repeats} repeats rows")
@@ -154,7 +161,7 @@ def _check_parts(spec, steps, last, each_part):
 def _takes_decisions(spec, task):
     """Whether held-out decisions are enough for all scores, which are refused where they are not defined."""
     for scoring in spec.scorings.values():
-        scoring.check(task, spec.first)
+        scoring.check(task, spec.true_splits)
     return all(scoring.takes_decisions(task) for scoring in spec.scorings.values())
 
 
@@ -167,10 +174,10 @@ def _column_scores(spec, estimator_task):
     ]
 
 
-def _batched(spec, estimator_task, way, **solver):
+def _batched(spec, estimator_task, route, **solver):
     """Permutations as columns, as many at a time as fit into memory."""
-    n_together = labelings_that_fit(estimator_task.task, spec.memory_limit)
-    return Batched(way, n_together, estimator_task.task, _column_scores(spec, estimator_task), **solver)
+    n_together = labelings_that_fit(estimator_task.task, spec.limits.memory)
+    return Batched(route, n_together, estimator_task.task, _column_scores(spec, estimator_task), **solver)
 
 
 def _fit_steps(first, data, train, test):
@@ -195,7 +202,7 @@ def _shared_precision(spec, data, last, estimator_task, solver):
     """scikit-learn's loop for every labeling, all from one P."""
     reason = f"one P for all permutations ({solver.choice}); this score is asked for one by one"
     validate = partial(_validate_labeling, spec, data, last, estimator_task, solver)
-    return OneByOne(Route(route.ONE_FIT, reason, solver.choice), validate, FEW)
+    return OneByOne(Route(ONE_FIT, reason, solver.choice), validate, FEW)
 
 
 def _validate_labeling(spec, data, last, estimator_task, solver, order, splits):
@@ -268,7 +275,7 @@ def _warn_of_long_grid(spec, kernel_settings, inner):
     for setting in kernel_settings:
         problem, n_alphas = setting.task.problem, len(setting.alphas)
         products = 2.0 * len(problem.active) ** 2 * count_columns(setting.task)[0] * spec.n_labelings
-        flops += nested_cost(problem, n_alphas, spec.first, inner).flops + n_alphas * products
+        flops += nested_cost(problem, n_alphas, spec.true_splits, inner).flops + n_alphas * products
     warn_of_long_call(kernel_settings[0].task.problem, "a permutation test", flops, ARRAYS)
 
 
@@ -283,27 +290,29 @@ def _batched_grid(spec, data, steps, cautions):
     search, confounds = steps.last, confounds_left_out(data.confounds, "a search")
     _check_one_P_serves(spec, data, steps, search)
     nested = NestedData(search, data.X, data.y, spec.groups, data.sample_weight, confounds)
-    nested.check(spec.first)
+    nested.check(spec.true_splits)
     search_data = SearchData(data.X, data.y, data.sample_weight, confounds)
     candidates, kernel_settings = settings(search.estimator, search.param_grid, search_data)
-    check_confounds_determined(kernel_settings[0].task.problem, spec.first)
-    needs_all_classes = spec.search.criterion.whole or search.scoring is not None
+    check_confounds_determined(kernel_settings[0].task.problem, spec.true_splits)
+    needs_all_classes = spec.search.criterion.of_decisions or search.scoring is not None
     if not all([_takes_decisions(spec, setting.task) for setting in kernel_settings]) or needs_all_classes:
         raise NoClosedForm(REPEATED)
-    inner = [nested.inner_splits(train) for train, _ in spec.first]
+    inner = [nested.inner_splits(train) for train, _ in spec.true_splits]
     if cautions:
         _warn_of_long_grid(spec, kernel_settings, inner)
     balanced = search.criterion_weight == "balanced"  # weights that follow the labels, and are computed with them
     search_spec = replace(spec.search, criterion_weight=None) if balanced else spec.search
     reason = f"one P for each of {len(candidates)} candidates; every permutation chooses its own on each part"
     return BatchedGrid(
-        route=Route(route.ONE_FIT, reason),
-        n_together=TOGETHER,
+        route=Route(ONE_FIT, reason),
+        n_together=spec.limits.labelings_of_search,
         settings=kernel_settings,
         candidates=candidates,
         metrics=_column_scores(spec, kernel_settings[0]),
-        selections=[nested.selections(search_spec, setting.task, spec.first, inner) for setting in kernel_settings],
+        selections=[
+            nested.selections(search_spec, setting.task, spec.true_splits, inner) for setting in kernel_settings
+        ],
         weight="balanced" if balanced else None,
-        memory_limit=spec.memory_limit,
+        memory_limit=spec.limits.memory,
         residuals=data.residuals,
     )

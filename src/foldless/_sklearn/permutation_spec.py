@@ -39,7 +39,20 @@ from foldless.estimators.metrics import confusion_metric
 CONFUSION = "confusion"  # among scores: counts of the labels of each class
 COUNTS_OF_LABELS = "confusion matrix"  # their name beside those of the scores
 ENOUGH_FOR_R2 = 10  # rows of a test part below which its R2 has little meaning
-MEMORY_LIMIT = 2**29  # bytes of the columns that are worked on at a time, beside P
+
+
+@dataclass(frozen=True)
+class BatchLimits:
+    """How many labelings are worked on at a time: as many columns as fit into ``memory``, in bytes beside P.
+
+    ``labelings_of_search`` share the making of every candidate's P.
+    """
+
+    memory: int = 2**29
+    labelings_of_search: int = 256
+
+
+BATCH_LIMITS = BatchLimits()
 
 
 @dataclass(frozen=True)
@@ -76,14 +89,14 @@ class PermutationSpec:
 
     estimator: Any
     scorings: dict  # {name: Scoring}
-    first: list  # the splits of the true labels
+    true_splits: list  # (train, test) pairs of the true labels
     moves_splits: bool  # whether each labeling has its own
     groups: Any
     params: dict  # those of the caller
     metadata: Metadata  # the same, split into those of the splitter, of ``fit`` and of scorers
     matches_sklearn: bool  # whether scores equal those of scikit-learn to the last bit
     steps: str  # "each" or "once": those of a search that are not fitted yet
-    memory_limit: int  # bytes of the columns that are worked on at a time
+    limits: BatchLimits
     refit: Callable  # (spec, data, splits, SplitScores) -> scores of a cross-validation by refits
     n_labelings: int = 1  # the true labels and all permutations
     search: SearchSpec | None = None  # where a search is tested
@@ -91,10 +104,10 @@ class PermutationSpec:
     @cached_property
     def split_with_repeats(self):
         """The number of the first split whose training part repeats rows; None where none does."""
-        return split_that_repeats_rows(self.first)
+        return split_that_repeats_rows(self.true_splits)
 
 
-def specify_test(request, data, memory_limit, refit, search=None):
+def specify_test(request, data, limits, refit, search=None):
     """(:class:`PermutationSpec`, data with their weights, the labelings) of the request of ``permutation_test_score``.
 
     ``refit`` cross-validates by refitting, ``search`` is the specification of a search that is tested.
@@ -104,18 +117,18 @@ def specify_test(request, data, memory_limit, refit, search=None):
     matches_sklearn = request.null_name == "resplit"
     scheme = scheme_of(request.null, request.groups, n)
     scorings, metadata = _scores_and_metadata(request, cv, data, matches_sklearn)
-    first = splits_of_labeling(cv, data.X, data.y, metadata.split)
+    true_splits = splits_of_labeling(cv, data.X, data.y, metadata.split)
     moves = False
     if request.n_permutations:  # else there are only the true labels
-        _warn_of_small_parts(scorings, first)
+        _warn_of_small_parts(scorings, true_splits)
         if request.null_name == "within_test_sets":
-            scheme = scheme.within_test_sets(first, n)
+            scheme = scheme.within_test_sets(true_splits, n)
         scheme, data = keep_association(estimator, data, scheme)
-        scheme, moves = _scheme_of_splits(request, scheme, cv, first, data.y)
+        scheme, moves = _scheme_of_splits(request, scheme, cv, true_splits, data.y)
     draw = partial(_splits_anew, cv, data, metadata.split) if matches_sklearn else None
     if isinstance(scheme, Exchangeable) and not (moves or matches_sklearn):
         _warn_of_few_labelings(scheme.log_labelings(data.y), request.n_permutations)
-    options = {"first": first, "draw": draw, "moves": moves}
+    options = {"true_splits": true_splits, "draw": draw, "moves": moves}
     labelings = draw_null(scheme, n, request.n_permutations, request.random_state, **options)
     weight = metadata.fit.get(split_steps(estimator).fit_param("sample_weight"))
     if weight is not None:
@@ -123,14 +136,14 @@ def specify_test(request, data, memory_limit, refit, search=None):
     spec = PermutationSpec(
         estimator=estimator,
         scorings=scorings,
-        first=first,
+        true_splits=true_splits,
         moves_splits=moves or matches_sklearn,
         groups=request.groups,
         params=request.params,
         metadata=metadata,
         matches_sklearn=matches_sklearn,
         steps=request.steps,
-        memory_limit=memory_limit,
+        limits=limits,
         refit=refit,
         n_labelings=request.n_permutations + 1,
         search=search,
@@ -180,11 +193,13 @@ def _is_confusion(score):
     return isinstance(score, str) and score == CONFUSION
 
 
-def _scheme_of_splits(request, scheme, cv, first, y):
+def _scheme_of_splits(request, scheme, cv, true_splits, y):
     """(null scheme, whether splits move with the labels); stratified splits stay stratified."""
     if request.null_name in ("within_test_sets", "resplit") or not depends_on_labels(cv):
         return scheme, False
-    return (scheme, True) if request.null_name == "free" else keep_balance(scheme, first, y, stay=request.generalise)
+    if request.null_name == "free":
+        return scheme, True
+    return keep_balance(scheme, true_splits, y, stay=request.generalise)
 
 
 def _splits_anew(cv, data, split_params, order):

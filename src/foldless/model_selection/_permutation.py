@@ -21,8 +21,8 @@ from foldless._engine.permutation.tally import LabelingScores
 from foldless._sklearn.families import family_members
 from foldless._sklearn.permutation import choose_strategy
 from foldless._sklearn.permutation_spec import (
+    BATCH_LIMITS,
     COUNTS_OF_LABELS,
-    MEMORY_LIMIT,
     PermutationData,
     PermutationSpec,
     check_permutations,
@@ -169,9 +169,9 @@ def permutation_test_score(
     return run_permutation_test(request)
 
 
-def run_permutation_test(request, memory_limit=MEMORY_LIMIT):
-    """The :class:`PermutationTestResult` of a request; ``memory_limit`` are bytes of columns at a time, beside P."""
-    test = PreparedTest.of(request, memory_limit)
+def run_permutation_test(request, limits=BATCH_LIMITS):
+    """The :class:`PermutationTestResult` of a request."""
+    test = PreparedTest.of(request, limits)
     warn_of_unchanged_labels(test.data, test.labelings.orders)
     if test.is_family:
         scores, route = _scores_of_family(test)
@@ -193,7 +193,7 @@ class PreparedTest:
     is_family: bool
 
     @classmethod
-    def of(cls, request, memory_limit=MEMORY_LIMIT):
+    def of(cls, request, limits=BATCH_LIMITS):
         """The test of a request."""
         check_groups(request.groups)
         members, is_family = family_members(request.X, request.estimator, generalise=request.generalise)
@@ -208,7 +208,7 @@ class PreparedTest:
         is_search = isinstance(last, Search)
         refit, search = (_nested_scores, search_spec(last)) if is_search else (_cross_validated_scores, None)
         data = PermutationData(X, y, None, as_confounds(request.confounds))
-        spec, data, labelings = specify_test(request, data, memory_limit, refit, search)
+        spec, data, labelings = specify_test(request, data, limits, refit, search)
         if is_search:
             spec = replace(spec, search=with_row_weights(spec.search, last, data.y, data.sample_weight))
         return cls(request, fronts[0], spec, data, labelings, members, is_family)
@@ -217,14 +217,14 @@ class PreparedTest:
 def family_split_scores(request):
     """Scores (n_splits, n_members) of a family by the true labels; None where they do not follow from decisions."""
     test = PreparedTest.of(replace(request, n_permutations=0))
-    smallest = min(len(rows) for _, rows in test.spec.first)
+    smallest = min(len(rows) for _, rows in test.spec.true_splits)
     if any(scoring.metric is not None and smallest < scoring.metric.rows for scoring in test.spec.scorings.values()):
         return None
     data = test.data.with_targets(test.spec.estimator)
     strategy = choose_strategy(test.spec, replace(data, X=test.members[0]))
     if not isinstance(strategy, Batched | Weighted):
         return None
-    _, obstacle = try_closed_form(check_splits, strategy.task, test.spec.first)
+    _, obstacle = try_closed_form(check_splits, strategy.task, test.spec.true_splits)
     if obstacle is not None:
         return None
     scores, _ = _scores_of_family(replace(test, data=data), strategy, keeps_some=False)
@@ -282,21 +282,21 @@ def _scores_of_one(test):
     return scores, strategy.route
 
 
-def _scores_of_family(test, first=None, *, keeps_some=True):
+def _scores_of_family(test, strategy=None, *, keeps_some=True):
     """(:class:`LabelingScores`, route) of a family: all members have the same labelings, and the same targets.
 
-    ``first`` is the strategy of the first member where it was chosen. If not ``keeps_some``, an interrupt from the
+    ``strategy`` is that of the first member where it was chosen. If not ``keeps_some``, an interrupt from the
     keyboard ends the call.
     """
     spec, members, labelings = test.spec, test.members, test.labelings.select(slice(None))
     everywhere = None
     if test.request.generalise:
         members = everywhere = _stacked_members(spec, members, len(labelings.orders))
-    data = test.data if first is not None else test.data.with_targets(spec.estimator)
-    if first is None:
-        first = choose_strategy(spec, replace(data, X=members[0]), everywhere)
-    route, strategies = first.route, {0: first}  # its P is kept by its job alone
-    del first
+    data = test.data if strategy is not None else test.data.with_targets(spec.estimator)
+    if strategy is None:
+        strategy = choose_strategy(spec, replace(data, X=members[0]), everywhere)
+    route, strategies = strategy.route, {0: strategy}  # its P is kept by its job alone
+    del strategy
     warn_of_refits(spec.estimator, route, EVERY_LABELING)
     jobs = (
         delayed(_scores)(labelings, strategies.pop(number, None), spec, replace(data, X=X), everywhere)

@@ -58,5 +58,5 @@ def border(solution, X):
         f, c = K @ solution.A / r + Q @ solution.B, P.apply(row_major(K.T)).T + q @ P.G
         s = problem.alpha + r**2 * problem.diag_new(X) - dots(K, c)
         if Q.shape[1]:
-            s = s - dots(q, K @ P.G.T - q @ P.Omega)
+            s = s - dots(q, K @ P.G.T - q @ solution.Omega)
     return Border(f, c, np.maximum(s, problem.alpha).astype(c.dtype), solution.A / r, P.diagonal())

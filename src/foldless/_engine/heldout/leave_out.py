@@ -6,9 +6,18 @@
 says (``heldout.plan``): many small sets are one batch (``heldout.held_out``), few or large ones are left out one by one
 (:class:`OneHeldOut`).
 
-A fit is a ``Solution``, a ``TrainingPart`` of one, ``TrainingParts`` of a problem or ``ScaledParts``. Its plan is
-``plan_for(sets)``, and ``prepared(plan)`` is what the sets are left out of. That has ``held_out(members)``, a batch of
-sets, ``without(members)``, the model without one set, ``rows`` and ``targets(members)``.
+A fit is a ``Solution``, a ``TrainingPart`` of one, ``TrainingParts`` of a problem or ``ScaledParts``. It has
+
+    rows                numbers of its rows in X; sets hold positions among them
+    plan_for(sets)      its ``LeaveOutPlan`` for these sets
+    prepared(plan)      the fit from which the sets are left out, which has
+
+        held_out(members)   the result of a batch of sets (k, t), where the plan has batches of this size
+        without(members)    the model without one set (t,), where it has none
+        targets(members)    targets (t, m) of one set
+
+A model has ``fits(rows)`` and ``held_out_residuals(rows, targets)``; classifiers need ``moments()`` or
+``present_classes()``.
 """
 
 from dataclasses import dataclass
@@ -24,8 +33,9 @@ from foldless._engine.heldout.sets import Sets
 def leave_out(fit, sets, *, nested=False):
     """Yield (numbers of sets, held-out results) until every set of positions in ``fit.rows`` was left out of a fit.
 
-    Results have ``fits`` and ``residuals`` (k, t, m), ``moments()`` of the training parts, and ``training(i)``, the
-    model without set i of the batch. ``nested``: leave-one-out inside the training parts will be needed.
+    Results have ``fits`` and ``residuals`` (k, t, m), ``moments()`` and ``present_classes()`` of the training parts,
+    and ``training(i)``, the model without set i of the batch; those of ``ScaledParts`` have neither ``residuals`` nor
+    ``training``. ``nested``: leave-one-out inside the training parts will be needed.
     """
     plan = fit.plan_for(sets, nested=nested)
     fit = fit.prepared(plan)

@@ -182,7 +182,7 @@ class Model:
 
     @property
     def score_offsets(self):
-        """FittedCoefficients (q, m) of the unpenalised columns in the scores."""
+        """Coefficients (q, m) of the unpenalised columns in the scores."""
         return self.B - self.confound_fit.D if self.problem.n_confounds else self.B
 
 

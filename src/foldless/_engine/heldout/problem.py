@@ -354,6 +354,14 @@ class Problem:
             raise SingularBlockError(f"without row{'s' * (len(worst) > 1)} {names}: {error}") from None
         raise SingularBlockError.of(worst, len(rows))
 
+    def rounded(self, Y):
+        """Values Y in the precision that the problem is solved in."""
+        return self.verbs.like(self.Q, Y)
+
+    def placed(self, Y):
+        """Values Y of NumPy, of single or double precision, where the problem is solved."""
+        return self.verbs.like(self.Q if Y.dtype == self.dtype else self.verbs.double(self.Q[:0]), Y)
+
     def residual_of_Q(self, rows, Y):
         """What least squares by the unpenalised columns leaves of the whitened Y of ``rows``, and its coefficients.
 

@@ -29,9 +29,9 @@ from foldless._engine.heldout.moments import ALL_COLUMNS, finished, moments_of
 from foldless._engine.heldout.part import TrainingPart
 from foldless._engine.heldout.plan import ARRAY, plan_of_fit
 from foldless._engine.heldout.sets import are_all_rows
-from foldless._engine.linalg import row_major, take
+from foldless._engine.linalg import add_diagonal_, take
 from foldless._engine.precision import cost
-from foldless._engine.precision.base import Precision
+from foldless._engine.precision.base import Precision, omega_of
 from foldless._engine.precision.digits import rows_beyond_rank
 
 
@@ -56,9 +56,12 @@ class Solution(Model):
 
     @classmethod
     def fit(cls, problem, rows, Y, precision=None):
-        """The solution for targets Y in their units; P is made of the problem unless it is known."""
+        """The solution for targets Y in their units, rounded to the precision of the problem.
+
+        P is made of the problem unless it is known.
+        """
         P = problem.precision(rows) if precision is None else precision
-        Y = problem.verbs.row_major(problem.root(rows) * Y)
+        Y = problem.verbs.row_major(problem.root(rows) * problem.rounded(Y))
         residual, B = problem.residual_of_Q(rows, Y)
         A = P.apply(residual)
         B = B + P.G @ residual
@@ -116,6 +119,15 @@ class Solution(Model):
     def G(self, columns):
         """Rows of G that give the coefficients of these unpenalised columns."""
         return self.precision.G[columns]
+
+    @cached_property
+    def Omega(self):
+        """(Q' M^-1 Q)^-1; not every holder knows it."""
+        P, problem = self.own_precision, self.problem
+        if P.Omega is not None:
+            return P.Omega
+        M = add_diagonal_(problem.whitened_gram(self.rows), problem.alpha)
+        return omega_of(M, problem.whitened_columns(self.rows), P.G)
 
     @cached_property
     def weights(self):
@@ -234,18 +246,20 @@ class Solution(Model):
 def loo_path(problem, rows, Y, alphas, path=None):
     """Leave-one-out residuals for all alphas in the units of Y, shape (len(alphas), n, m), from one decomposition.
 
-    ``path`` is ``problem.path(rows)`` where that is at hand.
+    They are those of Y rounded to the precision of the problem. ``path`` is ``problem.path(rows)`` where that is at
+    hand.
     """
     path = problem.path(rows) if path is None else path
     if not path.serves_every_alpha:
         solutions = (Solution.fit(problem.replace(alpha=alpha), rows, Y, path.with_alpha(alpha)) for alpha in alphas)
         return problem.xp.stack([solution.loo().residuals[:, 0] for solution in solutions])
     root = problem.root(rows)
+    Y = problem.rounded(Y)
     explained = 0.0  # by the confounds of each training part
     alone = np.arange(len(rows))[:, None]
     problem.check_sets(rows, alone)
     if problem.n_confounds:
         D = ConfoundSums(problem, rows, root * Y).without(alone).D
         explained = (problem.Q[rows][:, None, :] @ D)[:, 0]
-    Y = row_major(problem.residual_of_Q(rows, root * Y)[0])
+    Y = problem.verbs.row_major(problem.residual_of_Q(rows, root * Y)[0])
     return path.loo_path(Y, alphas) / root + explained

@@ -50,7 +50,7 @@ class Null:
     """The labelings of one test, the true one first, and their splits."""
 
     orders: np.ndarray  # (1 + m, n): labeling j gives row i the label of row orders[j, i]
-    first: Any = ()  # (train, test) pairs of the true labels, and of all labelings unless they have others
+    true_splits: Any = ()  # (train, test) pairs of the true labels, and of all labelings unless they have others
     draw: Callable | None = None  # (order) -> the splits of that labeling, drawn when they are asked for
     drawn: list | None = None  # splits of each labeling, once they are drawn
     moves: bool = False  # whether the splits go with the labels
@@ -60,15 +60,15 @@ class Null:
         """Some of the labelings, a slice, with their splits drawn."""
         drawn = None if self.drawn is None else self.drawn[chosen]
         if self.draw is not None:
-            drawn = [self.draw(self.orders[k]) if k else self.first for k in range(len(self.orders))[chosen]]
+            drawn = [self.draw(self.orders[k]) if k else self.true_splits for k in range(len(self.orders))[chosen]]
         return replace(self, orders=self.orders[chosen], draw=None, drawn=drawn)
 
     @property
     def splits(self):
         """The splits of each labeling."""
         if self.moves:
-            return [moved_splits(self.first, order) for order in self.orders]
-        return [self.first] * len(self.orders) if self.drawn is None else self.drawn
+            return [moved_splits(self.true_splits, order) for order in self.orders]
+        return [self.true_splits] * len(self.orders) if self.drawn is None else self.drawn
 
 
 class NullScheme(Protocol):
@@ -216,31 +216,31 @@ def tests_every_row_once(splits, n):
     return np.array_equal(tested, np.arange(n))
 
 
-def moved_splits(first, order):
+def moved_splits(true_splits, order):
     """Splits that go with the labels: row i takes the place of row order[i] in the splits of the true labels.
 
     Labels and splits together against the features: that is a permutation of the features, under which splits made from
     the labels stay as they are. For those whose test sets overlap there is no other way to keep them balanced.
     """
     place = np.argsort(order)
-    return [(np.sort(place[train]), np.sort(place[test])) for train, test in first]
+    return [(np.sort(place[train]), np.sort(place[test])) for train, test in true_splits]
 
 
-def keep_balance(scheme, first, y, *, stay=False):
-    """(null scheme, whether splits go with the labels) that keep splits ``first`` of the true labels y balanced.
+def keep_balance(scheme, true_splits, y, *, stay=False):
+    """(null scheme, whether splits go with the labels) that keep splits ``true_splits`` of the true labels y balanced.
 
     Within test sets there may be few labelings: where most hold rows of one class alone next to none, and no p-value
     can be small. Splits that go with the labels have no such limit. ``stay``: they cannot go if there is another way.
     """
-    if not isinstance(scheme, Exchangeable) or not tests_every_row_once(first, len(y)):
+    if not isinstance(scheme, Exchangeable) or not tests_every_row_once(true_splits, len(y)):
         return scheme, True
-    within = scheme.within_test_sets(first, len(y))
+    within = scheme.within_test_sets(true_splits, len(y))
     few = within.log_labelings(y) < np.log(ENOUGH_LABELINGS)
     return (scheme, True) if few and not stay else (within, False)
 
 
-def draw_null(scheme, n, n_permutations, random_state, *, first=(), draw=None, moves=False):
-    """The :class:`Null` of n rows by a null scheme; ``first``, ``draw`` and ``moves`` say what its splits are."""
+def draw_null(scheme, n, n_permutations, random_state, *, true_splits=(), draw=None, moves=False):
+    """The :class:`Null` of n rows by a null scheme; ``true_splits``, ``draw`` and ``moves`` say what its splits are."""
     cost.require_orders(n_permutations, n)
     orders = np.asarray(scheme.orders(n, n_permutations, check_random_state(random_state)))
     ours = isinstance(scheme, Exchangeable)
@@ -252,7 +252,7 @@ def draw_null(scheme, n, n_permutations, random_state, *, first=(), draw=None, m
     truth = np.arange(n, dtype=orders.dtype)
     strata = getattr(scheme, "strata", None)
     strata = None if strata is None else np.asarray(strata)
-    return Null(np.concatenate([truth[None], orders]), first, draw, moves=moves, strata=strata)
+    return Null(np.concatenate([truth[None], orders]), true_splits, draw, moves=moves, strata=strata)
 
 
 def p_values(score, null, *, greater=True, rounding=ROUNDING, count_undefined=True):

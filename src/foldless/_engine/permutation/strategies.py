@@ -74,20 +74,20 @@ class Batched:
     def scores(self, null):
         """Scores of the labelings, all at once where they share their splits."""
         if null.moves and self.members is None:
-            return self._moving(null.orders, null.first)
+            return self._moving(null.orders, null.true_splits)
         truth = truth_of(self.task, null.orders, self.residuals)
         if null.moves or null.drawn is not None:
             return self._one_by_one(truth, null.splits)
         if self.solver_of is not None:
-            behind = ((Labelings.of(self.solver_of(*split), self.task, truth), split) for split in null.first)
+            behind = ((Labelings.of(self.solver_of(*split), self.task, truth), split) for split in null.true_splits)
             return self._tallied(behind)
         if len(truth) == 1 and self.members is None:
             task = self.task.relabelled(truth[0])
-            sets = sets_of_one(task, null.first)
+            sets = sets_of_one(task, null.true_splits)
             if sets is not None:
-                return self._single_labeling(task, self.shared, null.first, sets)
+                return self._single_labeling(task, self.shared, null.true_splits, sets)
         labelings = Labelings.of(self.shared, self.task, truth)
-        return self._tallied((labelings, split) for split in null.first)
+        return self._tallied((labelings, split) for split in null.true_splits)
 
     def _single_labeling(self, task, solver, splits, sets):
         """Scores of a single labeling: its sets are batches of small systems."""
@@ -155,9 +155,9 @@ class BatchedGrid:
     def scores(self, null):
         """Scores of the labelings and the candidates that they chose."""
         truth = truth_of(self.settings[0].task, null.orders, self.residuals)
-        places, tally = self._choices(truth, null.first), Tally(self.metrics)
-        held = self._outer_decisions(truth, null.first, places)
-        for D, (_, test) in zip(held, null.first, strict=True):
+        places, tally = self._choices(truth, null.true_splits), Tally(self.metrics)
+        held = self._outer_decisions(truth, null.true_splits, places)
+        for D, (_, test) in zip(held, null.true_splits, strict=True):
             tally.add(D, truth[..., test], test)
         return tally.labeling_scores(
             truth.shape[-1], [[self.candidates[place] for place in chosen] for chosen in places.T]

@@ -32,13 +32,21 @@ from foldless._engine.linalg import (
     lu_factor,
     lu_solve,
     namespace,
+    orthonormal,
     product,
     right_solve,
     take_block,
     take_blocks,
+    upper_solve,
 )
 from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.precision import cost
+
+
+def omega_of(M, Q, G):
+    """(Q' M^-1 Q)^-1 from M G' = Q Omega."""
+    Qo, R = orthonormal(Q)
+    return upper_solve(R, Qo.T @ (M @ G.T))
 
 
 class SingularBlockError(ValueError):

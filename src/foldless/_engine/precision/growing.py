@@ -46,15 +46,13 @@ from foldless._engine.linalg import (
     inverse,
     lower_solve,
     norm,
-    orthonormal,
     put,
     row_major,
     solve,
     symmetric_times,
-    upper_solve,
 )
 from foldless._engine.precision import cost
-from foldless._engine.precision.base import Explicit, Precision, SingularBlockError
+from foldless._engine.precision.base import Explicit, Precision, SingularBlockError, omega_of
 
 EVERY = 8  # how often an update is tested where none is refined
 PROBED = 17  # how often H is where they are; odd, as rows often come and go in turn
@@ -240,8 +238,7 @@ class Growing(Precision):
         slots = np.arange(q, q + n)
         square.H[slots, :q] = P.G.T
         if Omega is None:
-            Qo, R = orthonormal(Q)
-            Omega = upper_solve(R, Qo.T @ (M @ P.G.T))
+            Omega = omega_of(M, Q, P.G)
         square.H[:q, :q] = -np.tril(Omega)
         square.Z[:q, slots] = Q.T
         for j, slot in enumerate(slots):  # column by column: the triangles share their array
