@@ -47,7 +47,7 @@ class FittedSteps:
     name: str = ""  # of the last step
     names: str = ""  # classes of the steps that are fitted on all rows
 
-    def whole(self, estimator):
+    def in_pipeline(self, estimator):
         """A fitted last step in the caller's pipeline."""
         return estimator if self.fitted is None else Pipeline([*self.fitted.steps, (self.name, estimator)])
 

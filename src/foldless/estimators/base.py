@@ -162,7 +162,7 @@ class KernelMachine(KernelExpansion):
         self._keep_for_updates(weights, joined_ids((), ids, task.problem.n))
         warn_of_size(task.problem)
         parts = task.training_parts()
-        self._accept(task, parts.whole, task.rule(parts.whole), parts)
+        self._accept(task, parts.full_fit, task.rule(parts.full_fit), parts)
         warn_of_scale(task.problem)
         return self
 
@@ -311,7 +311,7 @@ class KernelMachine(KernelExpansion):
         """The held-out algebra of the training data, made again after unpickling."""
         check_is_fitted(self)
         parts = self._parts
-        if parts is None or not parts.whole.current:
+        if parts is None or not parts.full_fit.current:
             self._parts = parts = self._fitted_task.training_parts()
         return parts
 

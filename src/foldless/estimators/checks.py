@@ -192,6 +192,19 @@ def as_stored(X, stored):
     return X.toarray() if sp.issparse(X) else X
 
 
+def value_columns(y, dtype):
+    """Finite values y as columns (n, m), a copy: of ``dtype``, or of float64 where ``dtype`` would round them."""
+    values, dtype = np.asarray(y), np.dtype(dtype)
+    try:
+        with np.errstate(over="ignore"):
+            values = np.array(values, dtype=dtype if np.can_cast(values.dtype, dtype) else np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"y must hold numbers; found values of type {values.dtype} such as {y[0]!r}.") from None
+    if not (np.abs(values) <= np.finfo(dtype).max).all():
+        raise ValueError(f"y holds NaN, infinity or values too large for {dtype}; give finite targets.")
+    return values.reshape(len(values), -1)
+
+
 def is_plain_target(y, n):
     """Whether y is an array of n labels or finite numbers."""
     if type(y) is not np.ndarray or y.shape != (n,):

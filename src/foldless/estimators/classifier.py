@@ -266,7 +266,7 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
         if rule.calibrator is None:
             if self._fitted_task.calibration is None:
                 raise ValueError(f"calibration={self.calibration!r} was set after fit; fit again to get probabilities.")
-            self._rule = rule = self._fitted_task.rule(self._loo().whole)
+            self._rule = rule = self._fitted_task.rule(self._loo().full_fit)
         return rule
 
     @needs_calibration

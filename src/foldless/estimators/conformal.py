@@ -32,7 +32,7 @@ def borders(estimator, X, what, instead=""):
     """Yield the :class:`Border` of new rows X, some at a time, for ``what``; errors end with ``instead``."""
     X = new_rows(estimator, X)
     _check_exchangeable(estimator._fitted_task.problem, what, instead)
-    solution = estimator._loo().whole
+    solution = estimator._loo().full_fit
     for rows in gen_batches(X.shape[0], max(1, ENTRIES // len(solution.rows))):
         yield border(solution, X[rows])
 

@@ -51,7 +51,7 @@ class ScoreIntervals:
         check_whole("cv", cv, 3)
         if n_repeats is not None:
             check_whole("n_repeats", n_repeats, 1)
-        decider = FittedDecider(self._fitted_task, self._loo().whole)
+        decider = FittedDecider(self._fitted_task, self._loo().full_fit)
         score = _score_function(decider.task, scoring)
         partitions = _partitions(cv, decider.truth, score, check_random_state(random_state))
         (scores,), _ = scores_of_models([lambda sets: decider], partitions, n_repeats)

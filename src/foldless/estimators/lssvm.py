@@ -16,7 +16,7 @@ from foldless._engine.linalg.types import MatrixLike
 from foldless._engine.readout.codings import OneAgainstAll, Regression
 from foldless._engine.readout.conformal import POWERS, residual_intervals, value_intervals
 from foldless._engine.readout.task import Task
-from foldless.estimators.checks import check_option
+from foldless.estimators.checks import check_option, value_columns
 from foldless.estimators.classifier import KernelClassifier
 from foldless.estimators.conformal import borders, check_coverage, new_rows
 from foldless.estimators.intervals import ScoreIntervals
@@ -138,10 +138,10 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
 
     def _make_task(self, X, y, weights, classes=None):
         self._flat = y.ndim == 1
-        return Task(self._problem(X, weights, weights), _columns(y, X.dtype), Regression())
+        return Task(self._problem(X, weights, weights), value_columns(y, X.dtype), Regression())
 
     def _task_with_more(self, task, y, weights, classes, problem):
-        new = _columns(y, problem.dtype)
+        new = value_columns(y, problem.dtype)
         if new.shape[1] != task.Y.shape[1]:
             raise ValueError(f"y has shape {y.shape}; the model was fitted with {task.Y.shape[1]} outputs.")
         return Task(problem.weighted_by(weights), np.concatenate([task.Y, new]), task.readout)
@@ -231,7 +231,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
             batches = borders(self, X, f"method={method!r}", " or method='jackknife+'")
             return self._shaped(np.concatenate([value_intervals(new, coverage, POWERS[method]) for new in batches]))
         X = new_rows(self, X)
-        solution = self._loo().whole
+        solution = self._loo().full_fit
         Q = None if confounds is None else solution.problem.columns(self._new_confounds(confounds, X))
         residual = solution.loo().E[:, 0] / solution.root
         ends = []
@@ -239,15 +239,3 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
             F = solution.loo_at(X[rows], None if Q is None else Q[rows])
             ends.append(residual_intervals(F, residual, coverage))
         return self._shaped(np.concatenate(ends))
-
-
-def _columns(y, dtype):
-    """Finite targets (n, m), a copy."""
-    try:
-        with np.errstate(over="ignore"):
-            values = np.array(y, dtype=dtype)
-    except (TypeError, ValueError):
-        raise ValueError(f"y must hold numbers; found values of type {np.asarray(y).dtype} such as {y[0]!r}.") from None
-    if not np.isfinite(values).all():
-        raise ValueError(f"y holds NaN, infinity or values too large for {np.dtype(dtype)}; give finite targets.")
-    return values.reshape(len(values), -1)

@@ -338,6 +338,10 @@ class Problem:
             raise SingularBlockError(f"without row{'s' * (len(worst) > 1)} {names}: {error}") from None
         raise SingularBlockError.of(worst, len(rows))
 
+    def rounded(self, Y):
+        """Values Y in the precision that the problem is solved in."""
+        return Y.astype(self.dtype, copy=False)
+
     def residual_of_Q(self, rows, Y):
         """What least squares by the unpenalised columns leaves of the whitened Y of ``rows``, and its coefficients.
 

@@ -121,3 +121,30 @@ def split_that_repeats_rows(splits):
         if len(train) and np.bincount(train).max() > 1:
             return number
     return None
+
+
+def folds_of(splits, rows, n):
+    """Positions in ``rows`` that each split leaves out, and the places among these, stacked, that it tests."""
+    place = np.full(n, -1)
+    place[rows] = np.arange(len(rows))
+    folds, tests, end = [], [], 0
+    repeating = split_that_repeats_rows(splits)
+    if repeating is not None:
+        raise ValueError(
+            f"cv: the training part of split {repeating} repeats rows; give rows that count more a larger sample_weight"
+            " instead."
+        )
+    for number, (train, test) in enumerate(splits):
+        inside = np.zeros(n, bool)
+        inside[train] = True
+        if inside[test].any():
+            raise ValueError(f"cv: split {number} tests rows that it trains on; such a score says nothing.")
+        out = rows[~inside[rows]]
+        if len(out) and len(out) < len(rows):
+            folds.append(place[out])
+            tests.append(end + np.flatnonzero(np.isin(out, test)))
+            end += len(out)
+    tests = [places for places in tests if len(places)]
+    if not tests:
+        raise ValueError("cv: no split leaves out a row of positive weight and keeps another.")
+    return folds, tests

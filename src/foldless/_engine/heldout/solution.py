@@ -56,9 +56,12 @@ class Solution(Model):
 
     @classmethod
     def fit(cls, problem, rows, Y, precision=None):
-        """The solution for targets Y in their units; P is made of the problem unless it is known."""
+        """The solution for targets Y in their units, rounded to the precision of the problem.
+
+        P is made of the problem unless it is known.
+        """
         P = problem.precision(rows) if precision is None else precision
-        Y = row_major(problem.root(rows) * Y)
+        Y = row_major(problem.root(rows) * problem.rounded(Y))
         residual, B = problem.residual_of_Q(rows, Y)
         A = P.apply(residual)
         B = B + P.G @ residual
@@ -243,13 +246,15 @@ class Solution(Model):
 def loo_path(problem, rows, Y, alphas, path=None):
     """Leave-one-out residuals for all alphas in the units of Y, shape (len(alphas), n, m), from one decomposition.
 
-    ``path`` is ``problem.path(rows)`` where that is at hand.
+    They are those of Y rounded to the precision of the problem. ``path`` is ``problem.path(rows)`` where that is at
+    hand.
     """
     path = problem.path(rows) if path is None else path
     if not path.serves_every_alpha:
         solutions = (Solution.fit(problem.replace(alpha=alpha), rows, Y, path.with_alpha(alpha)) for alpha in alphas)
         return np.stack([solution.loo().residuals[:, 0] for solution in solutions])
     root = problem.root(rows)
+    Y = problem.rounded(Y)
     explained = 0.0  # by the confounds of each training part
     alone = np.arange(len(rows))[:, None]
     problem.check_sets(rows, alone)

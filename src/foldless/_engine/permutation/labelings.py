@@ -69,6 +69,7 @@ class Solver:
 def truth_of(task, orders, residuals=None):
     """The labels of rows that take those of the rows ``orders[j, i]``: class numbers (b, n), or values (b, m, n).
 
+    Values have the precision of y, which may be higher than that of the problem.
     With :class:`~foldless._engine.permutation.confounded.Residuals` the rows take the residuals of these rows.
     """
     if task.codes is not None:
@@ -92,7 +93,7 @@ def count_columns(task):
 
 def labelings_that_fit(task, memory_limit):
     """Labelings to work on at a time within so many bytes."""
-    entries = min(ENTRIES, memory_limit // (ARRAYS * task.problem.dtype.itemsize))
+    entries = min(ENTRIES, memory_limit // (ARRAYS * task.Y.dtype.itemsize))
     return max(1, int(entries // (task.problem.n * count_columns(task)[0])))
 
 
@@ -114,7 +115,7 @@ class Labelings(ColumnGroups):
         Y = truth
         if task.codes is not None:
             Y = truth[:, None, :] == np.arange(count_columns(task)[1], task.n_classes)[:, None]
-        columns = Y.reshape(-1, task.problem.n).T.astype(task.Y.dtype, copy=False)
+        columns = task.problem.rounded(Y.reshape(-1, task.problem.n).T)
         return Labelings(solver, task, truth, solver.solve(columns))
 
     def __len__(self):

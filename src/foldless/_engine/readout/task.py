@@ -67,6 +67,8 @@ def calibrated(kind, scores, stratified, *rows):
 class Task:
     """Problem, targets Y (n, m), readout; for classifiers the class codes (n,) and the kind of calibration.
 
+    Values of a regression keep the precision of y, by which predictions are scored. Problems are solved for values
+    rounded to their own precision, that of X.
     Rows with several labels have no codes: Y says which. ``calibration_weights`` (n,) are those of the rows in the
     calibration where class weights make others of them for the fit: these would change how frequent classes are.
     """
@@ -239,5 +241,5 @@ class Task:
         out[parts.rows] = held_out
         idle = np.setdiff1d(np.arange(self.problem.n), parts.rows)
         if len(idle):
-            out[idle] = getattr(rule, method)(parts.whole.fits(idle))
+            out[idle] = getattr(rule, method)(parts.full_fit.fits(idle))
         return out

@@ -22,7 +22,7 @@ import numpy as np
 from foldless._engine.readout.ranking import pairs_won
 
 WEIGHTS = ("auto", None, "balanced", "sample_weight")  # of rows in a criterion
-BLOCK = 2**22  # pairs of a smooth AUC looked at together
+PAIRS_TOGETHER = 2**22  # of a smooth AUC
 
 
 def press(f, t, w):
@@ -78,21 +78,21 @@ def auc(f, t, w):
     return np.divide(wrong, pairs, out=np.full(np.shape(pairs), 0.5), where=pairs > 0)[()], None
 
 
-def smooth_auc(f, t, w, slope=10.0):
-    """Mean over pairs of (1 - tanh(slope (f+ - f-))) / 2."""
-    value, slopes = _smooth_auc(f, t, w, slope)
+def smooth_auc(f, t, w, slope=10.0, *, together=PAIRS_TOGETHER):
+    """Mean over pairs of (1 - tanh(slope (f+ - f-))) / 2; ``together`` pairs are looked at at a time."""
+    value, slopes = _smooth_auc(f, t, w, slope, together)
     return value[()], slopes
 
 
-@partial(np.vectorize, signature="(n),(n),(n),()->(),(n)")
-def _smooth_auc(f, t, w, slope):
+@partial(np.vectorize, signature="(n),(n),(n),(),()->(),(n)")
+def _smooth_auc(f, t, w, slope, together):
     up, down = np.flatnonzero(t > 0), np.flatnonzero(t <= 0)
     pairs = w[up].sum() * w[down].sum()
     derivative = np.zeros_like(f)
     if pairs == 0:
         return 0.5, derivative
     value = 0.0
-    size = max(1, BLOCK // len(down))
+    size = max(1, together // len(down))
     for start in range(0, len(up), size):
         rows = up[start : start + size]
         bent = np.tanh(slope * (f[rows, None] - f[down]))
@@ -111,7 +111,7 @@ class Criterion:
     smooth: bool  # whether there is a derivative to follow
     labels: bool = True  # whether it wants targets of +-1
     has_slope: bool = False  # whether the function takes a ``slope``, the steepness of a smooth sign
-    whole: bool = False  # a loss of decisions, not of single columns
+    of_decisions: bool = False  # a loss of decisions, not of single columns
     user: bool = False  # a plain function, asked for one column at a time
     residuals: bool = False  # a function of t - f alone
     rowwise: bool = False  # a sum over rows of a loss of each, times its weight
@@ -174,7 +174,7 @@ CRITERIA = {
     "hinge2": Criterion(hinge2, True, rowwise=True),
     "auc": Criterion(auc, False),
     "smooth_auc": Criterion(smooth_auc, True, has_slope=True),
-    "multiclass_error": Criterion(error, False, whole=True, rowwise=True),
+    "multiclass_error": Criterion(error, False, of_decisions=True, rowwise=True),
 }
 SKLEARN_NAMES = {  # scikit-learn's scores, whose counterparts here are losses
     "accuracy": "error",
