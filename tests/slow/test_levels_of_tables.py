@@ -1,4 +1,4 @@
-"""p-values of tables are uniform where no column tells the target; with a kernel that has seen the labels they are not."""
+"""p-values of tables of noise are uniform; with a kernel that has seen the labels they are not."""
 
 import numpy as np
 import pytest

@@ -185,7 +185,7 @@ def test_many_rows_have_landmarks_of_a_learnt_kernel(monkeypatch, tmp_path, test
 
 def test_few_rows_have_no_learnt_kernel():
     data = frame(10).assign(y=np.resize(["yes", "no"], 10))
-    study, model = Run(Table(data, "a.csv", "csv"), Wishes("y"), QUICK).study()
+    study, _ = Run(Table(data, "a.csv", "csv"), Wishes("y"), QUICK).study()
     assert study.model.kernel == "rbf + laplacian"
     assert study.model.params["gaussian_weight"] == study.model.params["laplacian_weight"] == 0.5
     assert study.model.scales == ()

@@ -309,7 +309,11 @@ def _described(rows, options, model, search):
     if search is None:
         return replace(found, criterion_name="none")
     trials = [
-        Trial(setting(chosen({k: v for k, v in each.items() if "__" in k})), float(each["criterion"]), int(each["n_rows"]))
+        Trial(
+            params=setting(chosen({name: value for name, value in each.items() if "__" in name})),
+            criterion=float(each["criterion"]),
+            n_rows=int(each["n_rows"]),
+        )
         for each in search.history_
     ]
     return replace(found, criterion=float(search.best_criterion_), trials=tuple(trials), stopped=search.stopped_ or "")
