@@ -278,6 +278,8 @@ def test_advice_on_python_is_left_out_of_notes():
     run = Run(table(), Wishes("y"), QUICK)
     with run.phase("tuning"):
         warnings.warn("the best alpha, 1, lies on the edge of the automatic grid. Give param_grid.", stacklevel=1)
+        warnings.warn("this search of 7000 rows is expected to take about 12 minutes. Quicker are", stacklevel=1)
+        warnings.warn("the outer splits are expected to take about 4 minutes; verbose=1 shows", stacklevel=1)
         warnings.warn("other \n words", stacklevel=1)
         warnings.warn("FoldlessSearchCV: stopped by time_limit after 3 evaluations: best_params_ are", stacklevel=1)
     assert run.said == [

@@ -104,7 +104,7 @@ class Run:
         start = time.monotonic()
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("default")
-            warnings.filterwarnings("ignore", "this search of .* is expected to take")  # advice to who writes Python
+            warnings.filterwarnings("ignore", ".* (is|are) expected to take about")  # advice to who writes Python
             yield
         self.said += [_in_words(name, str(each.message)) for each in said if _ours(each)]
         self.timings[name] = self.timings.get(name, 0.0) + time.monotonic() - start
