@@ -185,7 +185,7 @@ def test_generalisation_is_refused():
 def test_precomputed_kernels_and_words_are_refused():
     with pytest.raises(ValueError, match="standardize=True needs features"):
         LSSVC("precomputed", standardize=True).fit(X @ X.T, LABELS)
-    with pytest.raises(ValueError, match="standardize='yes' must be True or False"):
+    with pytest.raises(ValueError, match="standardize='yes' is unknown; use one of False, True, 'robust'"):
         LSSVC(standardize="yes").fit(X, LABELS)
 
 

@@ -267,10 +267,17 @@ def test_gamma_scale_is_that_of_scikit_learn(dtype):
     X = (3 * rows(30, 19) + 1).astype(dtype)
     svc = SVC(gamma="scale").fit(X, np.arange(30) % 2)
     tolerance = 1e-12 if dtype == np.float64 else 1e-5
-    for name in ("rbf", "laplacian", "poly"):
+    for name in ("rbf", "poly"):
         gamma = resolve(name, X).gamma
         assert gamma == pytest.approx(svc._gamma, rel=tolerance)
         assert gamma == pytest.approx(1 / (D * np.asarray(X, float).var()), rel=tolerance)
+    assert resolve("laplacian", X).gamma == pytest.approx(1 / (D * np.asarray(X, float).std()), rel=tolerance)
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+def test_a_kernel_of_differences_of_width_scale_does_not_see_the_unit(name):
+    X = rows(20, 19)
+    close(resolve(name, 1000 * X).gram(1000 * X), resolve(name, X).gram(X), 1e-12)
 
 
 @pytest.mark.parametrize("offset", [0.0, 100.0])

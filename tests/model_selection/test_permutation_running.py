@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 import foldless._engine.permutation.strategies as strategies
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless._engine.permutation.labelings import ARRAYS, truth_of
+from foldless._sklearn import progress
 from foldless._sklearn.progress import Progress
 from foldless.model_selection import RefitWarning, _permutation, permutation_test_score
 from support.permutation import (
@@ -182,7 +183,7 @@ def test_p_values_are_never_zero():
 
 
 def test_permutations_that_take_long_are_foretold(monkeypatch):
-    monkeypatch.setattr(_permutation, "LONG_WITHOUT_NEED", 0.0)
+    monkeypatch.setattr(_permutation, "LONG_WITH_REMEDY", 0.0)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
     search = FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]}, cv=2)
@@ -209,7 +210,7 @@ WITH_CLASS_WEIGHTS = {
 @pytest.mark.parametrize("case", WITH_CLASS_WEIGHTS)
 def test_class_weights_that_follow_the_labels_are_foretold_after_two_labelings(case, monkeypatch):
     """Before the others are worked on, with a way that is quicker."""
-    monkeypatch.setattr(_permutation, "LONG_WITHOUT_NEED", 0.0)
+    monkeypatch.setattr(_permutation, "LONG_WITH_REMEDY", 0.0)
     model, quicker = WITH_CLASS_WEIGHTS[case]
     done, step = [], Progress.step
 
@@ -219,7 +220,7 @@ def test_class_weights_that_follow_the_labels_are_foretold_after_two_labelings(c
         return step(self, note, steps)
 
     monkeypatch.setattr(Progress, "step", counted)
-    monkeypatch.setattr(_permutation, "warn_caller", lambda message: told.append((message, list(done))))
+    monkeypatch.setattr(progress, "warn_caller", lambda message: told.append((message, list(done))))
     told: list = []
     permutation_test_score(model, X, CODES, cv=FOLDS, n_permutations=9)
     (message, before), *others = told

@@ -16,7 +16,7 @@ from foldless.kernels import RBF, Laplacian, Nystroem, RandomFeatures
 from foldless.model_selection import (
     Optimizer,
     RefitWarning,
-    _search_runs,
+    _landmark_search,
     nested_cross_validate,
     permutation_test_score,
 )
@@ -28,7 +28,7 @@ WAVES = np.sin(2 * X[:, 0]) * np.cos(2 * X[:, 1])
 
 @pytest.fixture(autouse=True)
 def few_landmarks(monkeypatch):
-    monkeypatch.setattr(_search_runs, "FIRST_LANDMARKS", 5)
+    monkeypatch.setattr(_landmark_search, "FIRST_LANDMARKS", 5)
 
 
 def search_of(estimator, **options):
@@ -99,13 +99,13 @@ def test_a_pipeline_finds_the_number_of_its_last_step():
 
 
 def test_the_time_limit_ends_the_doubling(monkeypatch):
-    monkeypatch.setattr(_search_runs, "GROWTH", 1e9)
+    monkeypatch.setattr(_landmark_search, "GROWTH", 1e9)
     search = search_of(auto(), time_limit=1000.0).fit(X, WAVES)
     assert [each["n_landmarks"] for each in search.landmark_path_] == [5]
 
 
 def test_the_second_search_looks_at_less_and_is_expected_to_grow_less(monkeypatch):
-    monkeypatch.setattr(_search_runs, "GROWTH", 1e9)
+    monkeypatch.setattr(_landmark_search, "GROWTH", 1e9)
     search = FoldlessSearchCV(auto(), time_limit=1000.0).fit(X, WAVES)
     assert [each["n_landmarks"] for each in search.landmark_path_] == [5, 10]
 
@@ -118,7 +118,7 @@ def test_waves_are_counted_as_landmarks():
 
 
 def test_a_kernel_that_does_not_fit_is_approximated_with_a_warning(monkeypatch):
-    for module in (landmarks, _search_runs):
+    for module in (landmarks, _landmark_search):
         monkeypatch.setattr(module, "available_memory", lambda: 900_000)
     message = r"240 rows: an exact kernel matrix takes 0 GiB.*kernel=Nystroem\('rbf', n_landmarks='auto'\)"
     with pytest.warns(UserWarning, match=message):
@@ -197,7 +197,7 @@ def test_settings_without_landmarks_may_be_the_best():
 
 
 def test_exact_kernels_of_a_grid_that_do_not_fit_are_approximated(monkeypatch):
-    for module in (landmarks, _search_runs):
+    for module in (landmarks, _landmark_search):
         monkeypatch.setattr(module, "available_memory", lambda: 900_000)
     grid = {"alpha": [1e-3, 1e-1], "kernel": ["linear", RBF(0.5), "laplacian"]}
     with pytest.warns(UserWarning, match="240 rows: an exact kernel matrix takes 0 GiB"):

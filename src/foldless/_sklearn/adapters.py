@@ -42,6 +42,7 @@ from foldless.estimators.lssvm import LSSVC, LSSVR
 from foldless.estimators.meta import OneAgainstAllClassifier, SlidingWindow
 from foldless.kernels import Custom, Linear, Precomputed, check_symmetric, resolve
 from foldless.kernels.base import Kernel, canonical
+from foldless.kernels.registry import is_automatic
 
 POSITIVE = ("poly", "polynomial", "rbf", "laplacian", "cosine", "chi2")  # of scikit-learn's kernels by name
 
@@ -189,6 +190,11 @@ def closed_form_estimator(steps, fit_params):
     reason = f"{kind.__name__} is not a least-squares model foldless knows"
     if isinstance(last, Search):
         reason = "a search is repeated on every training part; nested_cross_validate does that for grids in closed form"
+        if learns_kernel(last):
+            reason = (
+                "the search is repeated on every training part and learns its kernel there; scales of features that"
+                " have seen the labels of test rows would flatter the scores"
+            )
     if kind in NO_CLOSED_FORM:
         reason = f"{kind.__name__} {NO_CLOSED_FORM[kind]}"
     if kind not in TASKS:
@@ -214,6 +220,13 @@ def grid_names(search, name):
     """Whether candidates of a search differ in a parameter of the estimator, or of the last step of a pipeline."""
     grids = [search.param_grid] if isinstance(search.param_grid, Mapping) else search.param_grid or []
     return any(split_steps(search.estimator).prefix + name in grid for grid in grids)
+
+
+def learns_kernel(search):
+    """Whether a search learns the sum of kernels that ``kernel="auto"`` stands for."""
+    kernel = getattr(split_steps(search.estimator).last, "kernel", None)
+    exact = getattr(kernel, "kernel", kernel)  # of landmarks: the kernel that they approximate
+    return is_automatic(exact) and search.param_grid is None
 
 
 def check_probabilities(scoring, estimator):

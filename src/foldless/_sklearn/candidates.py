@@ -26,6 +26,7 @@ from foldless._sklearn.adapters import (
     TASKS,
     build_task,
     freeze_class_weights,
+    learns_kernel,
 )
 from foldless._sklearn.pipelines import split_steps, with_fitted_steps, with_last
 from foldless._sklearn.route import require_closed_form
@@ -34,7 +35,14 @@ from foldless.estimators import OneAgainstAllClassifier
 from foldless.estimators.checks import ValidatedRows
 from foldless.estimators.missing import parameter_hint
 from foldless.estimators.rows import without_none
-from foldless.kernels.registry import KERNELS, SHORTHANDS, check_shorthands, has_parameters, is_precomputed
+from foldless.kernels.registry import (
+    KERNELS,
+    SHORTHANDS,
+    check_shorthands,
+    has_parameters,
+    is_automatic,
+    is_precomputed,
+)
 
 
 @dataclass(frozen=True)
@@ -375,6 +383,8 @@ def _check_bounded_names(bounds, starts, step_prefix):
 
 def has_grid(search):
     """Whether a search may be one of a grid: no option needs values between those of a grid."""
+    if learns_kernel(search):
+        return False
     optimizer = optimizer_of(search)
     between = optimizer.bounds is not None or scales_features(optimizer)
     return optimizer.method == "grid" or (optimizer.method == "auto" and not between)
@@ -400,7 +410,9 @@ def beginning(spec, estimator, data):
     prefix, step_prefix = kernel_prefix(estimator), split_steps(estimator).prefix
     if spec.feature_scaling:
         _space(spec, estimator, task.problem, 1)  # raises an error where features have no scales
-    space = Space(task.problem.kernel, fixed=_fixed(spec, estimator, task.problem.kernel))
+    automatic = is_automatic(getattr(split_steps(estimator).last, "kernel", None))
+    fixed = () if automatic else _fixed(spec, estimator, task.problem.kernel)
+    space = Space(task.problem.kernel, fixed=fixed)
     bounds = {name: pair for name, pair in spec.bounds.items() if not isinstance(pair, str)}
     limits = {name.removeprefix(prefix).removeprefix(step_prefix): pair for name, pair in bounds.items()}
     start = Start(task, classes, space, np.empty(0), limits, None, None, {}, prefix, step_prefix + "alpha")

@@ -1,16 +1,17 @@
 """Whether a search finds a number of landmarks: :func:`landmarks_to_find` alone decides, for all searches.
 
     kernel=Nystroem(..., n_landmarks="auto")    the search finds the number, of RandomFeatures as well
+    kernel=Nystroem("auto", ...)                the kernel is learnt on ``LEARNT_ON`` rows, then approximated
     an exact kernel                             the search takes landmarks by itself and finds their number where two
                                                 n x n matrices do not fit into memory, and above ``MOST_SEARCHED`` rows
                                                 if neither a grid, a method nor a time limit is given
 
 A kernel that is linear or precomputed stays as it is, and a grid that names numbers of landmarks is looked at as it is.
-A fit never takes landmarks by itself. How the number is found: ``model_selection._search_runs``.
+A fit never takes landmarks by itself. How the number is found: ``model_selection._landmark_search``.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,13 @@ from sklearn.utils.validation import _num_samples
 
 from foldless._engine.linalg.memory import GIB, available_memory
 from foldless._engine.tuning.spec import optimizer_of
-from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, grid_names
+from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, grid_names, learns_kernel
 from foldless._sklearn.pipelines import split_steps
 from foldless.kernels.approximations import Nystroem
-from foldless.kernels.registry import build, is_object
+from foldless.kernels.registry import build, is_automatic, is_object
 
 MOST_SEARCHED = 25_000  # rows whose exact search takes about ten minutes of two cores
+LEARNT_ON = 4000  # rows that an approximated kernel="auto" is learnt on
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,22 @@ class LandmarksToFind:
     def prefix(self):
         """What stands in front of the names of the estimator's parameters."""
         return split_steps(self.search.estimator).prefix
+
+    @property
+    def learns_kernel(self):
+        """Whether the kernel is learnt before it is approximated."""
+        return is_automatic(self.kernel.kernel)
+
+    def with_exact_kernel(self):
+        """The search of the kernel itself, without landmarks."""
+        params = {self.prefix + "kernel": self.kernel.kernel}
+        return clone(self.search).set_params(estimator=clone(self.search.estimator).set_params(**params))
+
+    def learnt(self, params):
+        """The same for a search of an estimator with these learnt parameters, an exact kernel among them."""
+        kernel = replace(self.kernel, kernel=params[self.prefix + "kernel"])
+        estimator = clone(self.search.estimator).set_params(**{**params, self.prefix + "kernel": kernel})
+        return replace(self, search=clone(self.search).set_params(estimator=estimator), kernel=kernel)
 
     @property
     def _original(self):
@@ -80,6 +98,8 @@ def landmarks_to_find(search, X):
     name = split_steps(search.estimator).prefix + "kernel"
     kernels = [kernel for grid in _grids(search) for kernel in grid.get(name, [last.kernel])]
     to_find = [kernel for kernel in kernels if _finds_number(kernel)]
+    if learns_kernel(search) and is_object(last.kernel):
+        to_find = [last.kernel]
     if to_find:
         return LandmarksToFind(search, to_find[0])
     unlimited = optimizer_of(search).method == "auto" and search.param_grid is None and search.time_limit is None

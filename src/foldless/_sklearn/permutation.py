@@ -20,7 +20,7 @@ from foldless._engine.permutation.strategies import Batched, BatchedGrid, OneByO
 from foldless._engine.permutation.tally import DecisionScore
 from foldless._engine.tuning.grid import nested_cost
 from foldless._sklearn import adapters
-from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, TASKS
+from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, TASKS, learns_kernel
 from foldless._sklearn.candidates import SearchData, has_grid, settings
 from foldless._sklearn.closed_form import ClosedFormRun
 from foldless._sklearn.landmarks import landmarks_to_find
@@ -58,6 +58,7 @@ FIXED_SEARCH = (
     "a search of a model without class_weight, with criterion_weight='balanced' and scoring='balanced_accuracy' here,"
     " takes one P of each candidate for all permutations"
 )
+NAMED_KERNEL = "a grid for kernel='rbf', which takes one P of each candidate for all permutations"
 
 
 def choose_strategy(spec, data, members=None, *, cautions=True):
@@ -257,6 +258,8 @@ def check_classes(labels, splits):
 
 def _check_one_P_serves(spec, data, steps, search):
     """Refuse searches that choose by more than one P of each candidate, and are repeated for every permutation."""
+    if learns_kernel(search):
+        raise NoClosedForm(f"{REPEATED}, as it learns its kernel from the labels", NAMED_KERNEL)
     if search.cv is not None and depends_on_labels(check_cv(search.cv, data.y, classifier=is_classifier(search))):
         raise NoClosedForm(f"{REPEATED}, as its inner splits are drawn from the labels", FIXED_SPLITS)
     if landmarks_to_find(search, data.X) is not None:

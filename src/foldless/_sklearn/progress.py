@@ -4,10 +4,12 @@ import shutil
 import sys
 import time
 
-from joblib import Parallel
+from joblib import Parallel, effective_n_jobs
 
 from foldless._engine.linalg.threads import jobs_as_here
+from foldless.estimators.checks import warn_caller
 
+LONG_WITH_REMEDY = 60.0  # seconds above which a warning tells the time, if something is known to be quicker
 SECONDS_UNTIL_SHOWN = 3.0  # with verbose=None
 SECONDS_BETWEEN_REWRITES, SECONDS_BETWEEN_LINES = 0.1, 5.0
 
@@ -87,10 +89,21 @@ class Progress:
         self._line_length = 0 if complete else len(line)
 
 
-def run_with_progress(jobs, n_jobs, progress, stop=None):
+def warn_of_time(progress, n_jobs, remedy, limit):
+    """Warn if the steps ahead are expected to take more than ``limit`` seconds; the message ends with the remedy."""
+    seconds = progress.ahead / effective_n_jobs(n_jobs)
+    if seconds > limit:
+        warn_caller(
+            f"the {progress.what} are expected to take about {max(seconds / 60, 1):.0f} minutes; verbose=1 shows how"
+            f" far they are. {remedy}"
+        )
+
+
+def run_with_progress(jobs, n_jobs, progress, stop=None, remedy=""):
     """Results of joblib's ``jobs`` in order; every result is a step of ``progress``.
 
-    With ``stop``, the results that are there when it returns True or when the user interrupts: at least one.
+    With ``stop``, the results that are there when it returns True or when the user interrupts: at least one. With a
+    ``remedy`` a warning is raised after the first result if the others are expected to take more than a minute.
     Jobs run in processes, because SciPy's linear algebra holds the interpreter lock.
     """
     results = []
@@ -99,6 +112,8 @@ def run_with_progress(jobs, n_jobs, progress, stop=None):
         for result in finished:
             results.append(result)
             progress.step()
+            if remedy and len(results) == 1:
+                warn_of_time(progress, n_jobs, remedy, LONG_WITH_REMEDY)
             if stop is not None and stop():
                 break
     except KeyboardInterrupt:

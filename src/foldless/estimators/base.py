@@ -14,9 +14,7 @@ from functools import cache
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,6 +25,7 @@ from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import MatrixLike
 from foldless.estimators.checks import (
     FLOATS,
+    StandardizeLike,
     ValidatedRows,
     check_confounds,
     check_gram,
@@ -39,6 +38,7 @@ from foldless.estimators.checks import (
     warn_of_size,
 )
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, joined_ids, reads_one_state
+from foldless.estimators.scaling import TailScaler, fitted_scaler, standardized
 from foldless.estimators.tensors import check_new_tensor, check_tensors
 from foldless.estimators.versions import Versioned
 from foldless.kernels.registry import GammaLike, KernelLike, given_kernel, is_precomputed, penalised_kernel
@@ -120,7 +120,7 @@ class KernelMachine(KernelExpansion):
 
     penalty: Literal["rkhs", "coef"] = "rkhs"
     fit_intercept: bool = True
-    standardize: bool = False
+    standardize: StandardizeLike = False
 
     _takes_tensors: ClassVar[bool] = False  # whether the model of a tensor X is made where it lies
     _y_like: ClassVar[Any] = None  # y without rows, if it was a tensor
@@ -215,32 +215,35 @@ class KernelMachine(KernelExpansion):
         return y
 
     def _fitted_scaler(self, X, weights):
-        """The fitted StandardScaler, which centres dense features only, or None; weights count as repetitions."""
+        """The fitted scaler of the features, or None; weights count as repetitions."""
         if not self.standardize:
             return None
         if is_tensor(X):
-            raise ValueError("standardize=True works on arrays of NumPy, and X is a tensor. Standardise it before.")
+            raise ValueError(
+                f"standardize={self.standardize!r} works on arrays of NumPy, and X is a tensor. Standardise it before."
+            )
         if is_precomputed(self.kernel):
-            raise ValueError("standardize=True needs features; kernel='precomputed' has none. Standardise them before.")
-        return StandardScaler(with_mean=not sp.issparse(X)).fit(X, sample_weight=weights)
+            raise ValueError(
+                f"standardize={self.standardize!r} needs features; kernel='precomputed' has none. Standardise them"
+                " before."
+            )
+        return fitted_scaler(self.standardize, X, weights)
 
     def _taken_from_rows(self):
-        return penalised_kernel(self).unresolved | ({"standardize": True} if self.standardize else {})
+        return penalised_kernel(self).unresolved | ({"standardize": self.standardize} if self.standardize else {})
 
     def _seen(self, X):
         """Validated rows as the kernel sees them."""
-        if self._scaler is None:
-            return X
-        if sp.issparse(X) and self._scaler.with_mean:
-            X = X.toarray()  # the model was fitted to dense rows
-        if sp.issparse(X):
-            return self._scaler.transform(X)
-        center = self._scaler.mean_.astype(X.dtype) if self._scaler.with_mean else 0.0
-        return (X - center) / self._scaler.scale_.astype(X.dtype)
+        return X if self._scaler is None else standardized(self._scaler, X)
 
     def _problem(self, X, weights, base_weights):
         kernel, scaler = penalised_kernel(self), self._scaler
         if scaler is not None:  # landmarks of the user are in the units of X
+            if isinstance(scaler, TailScaler) and len(scaler.tails_) and np.ndim(getattr(kernel, "landmarks", "")):
+                raise ValueError(
+                    f"standardize='robust' does not go with rows as landmarks, {kernel!r}: use standardize=True, or"
+                    " landmarks='kmeans'."
+                )
             center = scaler.mean_ if scaler.with_mean else np.zeros(scaler.n_features_in_)
             kernel = kernel.standardized(center, scaler.scale_)
         kernel = kernel.resolved(X, base_weights)
@@ -349,6 +352,12 @@ class KernelMachine(KernelExpansion):
         """(weights, offset) of a linear kernel, for features that are not standardised."""
         if self._scaler is None or not self.kernel_.is_linear:
             return self._weights, self._offset
+        if isinstance(self._scaler, TailScaler) and len(self._scaler.tails_):
+            columns = self._scaler.tails_[:5].tolist()
+            raise AttributeError(
+                f"coef_ exists for standardize=True and False: with 'robust' columns {columns} are normal scores, in"
+                " which the model is not linear."
+            )
         weights = self._weights / self._scaler.scale_.astype(self._weights.dtype)[:, None]
         center = self._scaler.mean_ if self._scaler.with_mean else np.zeros(len(weights))
         return weights, self._offset - center.astype(weights.dtype) @ weights

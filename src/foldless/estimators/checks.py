@@ -8,7 +8,7 @@ from datetime import date, time, timedelta
 from functools import cache
 from numbers import Integral, Real
 from types import FrameType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +24,7 @@ from foldless.kernels.parameters import did_you_mean
 from foldless.kernels.registry import check_symmetric
 
 FLOATS = [np.float64, np.float32]  # precisions of X that are kept
+StandardizeLike: TypeAlias = Literal[False, True, "robust"]
 NUMERIC = "fiubc"  # kinds of types of NumPy and pandas
 announced: set[str] = set()  # messages about long fits in this process; Python forgets which it has shown
 DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
@@ -31,8 +32,14 @@ DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
 
 def check_option(name, value, allowed):
     """Refuse a value that is not among those allowed."""
-    if not (value is None or isinstance(value, str)) or value not in allowed:
-        hint = did_you_mean(value, [option for option in allowed if option]) if isinstance(value, str) else ""
+    switches = any(isinstance(option, bool) for option in allowed)
+    is_option = value is None or isinstance(value, str) or (switches and isinstance(value, bool | np.bool_))
+    if not is_option or value not in allowed:
+        hint = (
+            did_you_mean(value, [option for option in allowed if isinstance(option, str)])
+            if isinstance(value, str)
+            else ""
+        )
         message = f"{name}={value!r} is unknown; use one of {', '.join(map(repr, allowed))}. {hint}"
         raise ValueError(message.rstrip())
 

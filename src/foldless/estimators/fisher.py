@@ -35,7 +35,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     penalty : {"rkhs", "coef"}, default="rkhs"
         Norm that is penalised: of the function or of its expansion coefficients (the 2003 paper).
     fit_intercept : bool, default=True; without it scatter is taken about the origin and ``transform`` has one more axis
-    standardize : bool, default=False; as in LSSVC
+    standardize : bool or "robust", default=False; as in LSSVC
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the classes, scaled to a mean of 1; "balanced" gives all classes the same total,
         computed once from the y given to ``fit``.

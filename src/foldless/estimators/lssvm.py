@@ -37,13 +37,15 @@ class LSSVC(KernelClassifier):
     Parameters
     ----------
     kernel : str, callable or Kernel, default="rbf"
-        "linear", "poly", "rbf", "laplacian", "boolean", "cosine" or "precomputed"; a function that takes two matrices
-        and returns their Gram matrix; or an object such as ``kernels.RBF(0.1)``, or a sum of some, whose parameters are
-        set and searched as ``kernel__gamma`` (``gamma``, ``degree`` and ``coef0`` are then ignored). For many rows
-        ``kernels.Nystroem(RBF("scale"), n_landmarks=500)`` or ``kernels.RandomFeatures`` has explicit features in the
-        place of the kernel: time and memory grow with n_samples * n_landmarks.
+        "linear", "poly", "rbf", "laplacian", "boolean", "cosine" or "precomputed"; "auto" for the sum of a Gaussian and
+        a Laplacian kernel, whose weights, widths and scales of features a search learns; a function that takes two
+        matrices and returns their Gram matrix; or an object such as ``kernels.RBF(0.1)``, or a sum of some, whose
+        parameters are set and searched as ``kernel__gamma`` (``gamma``, ``degree`` and ``coef0`` are then ignored). For
+        many rows ``kernels.Nystroem(RBF("scale"), n_landmarks=500)`` or ``kernels.RandomFeatures`` has explicit
+        features in the place of the kernel: time and memory grow with n_samples * n_landmarks.
     gamma : float, array-like of shape (n_features,), "scale" or "auto", default="scale"
-        Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), "auto" 1 / n_features, resolved in
+        Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), for "laplacian" 1 / (n_features *
+        X.std()); "auto" 1 / n_features; resolved in
         ``fit`` and stored in ``kernel_``.
     degree : int, default=3; degree of "poly"
     coef0 : float, default=1.0; constant of "poly"
@@ -55,10 +57,11 @@ class LSSVC(KernelClassifier):
         of the rows given to ``fit`` are features; with ``kernels.Nystroem`` those of the landmarks. They are fixed
         then: rows that are left out, learnt or forgotten later neither take their functions along nor bring new ones.
     fit_intercept : bool, default=True; whether b is fitted; it is not penalised
-    standardize : bool, default=False
+    standardize : bool or "robust", default=False
         Whether features are divided by their standard deviation and, where X is dense, centred. Both are resolved once
         on the rows given to ``fit``, as ``gamma="scale"`` is: weights count as repetitions, labels are not seen, and
-        cross-validation leaves them as they are. ``coef_`` and ``intercept_`` are those of X as it was given.
+        cross-validation leaves them as they are. ``coef_`` and ``intercept_`` are those of X as it was given. With
+        "robust" dense columns that have values beyond 5 standard deviations are replaced by their normal scores.
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the classes; "balanced" gives all classes the same total, computed once from the y
         given to ``fit``.

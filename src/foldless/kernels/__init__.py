@@ -2,7 +2,7 @@
 
 from foldless.kernels.approximations import BasisFunctions, Nystroem, RandomFeatures
 from foldless.kernels.base import FeatureMap, Kernel, Product, Sum
-from foldless.kernels.columns import On
+from foldless.kernels.columns import On, Scaled
 from foldless.kernels.formulas import RBF, Boolean, Cosine, Laplacian, Linear, Poly
 from foldless.kernels.parameters import Number, Parameter, Width
 from foldless.kernels.registry import KERNELS, Custom, Precomputed, check_symmetric, resolve
@@ -26,6 +26,7 @@ __all__ = [
     "Precomputed",
     "Product",
     "RandomFeatures",
+    "Scaled",
     "Sum",
     "Width",
     "check_symmetric",

@@ -32,7 +32,7 @@ from foldless._engine.linalg import (
     zeros,
 )
 from foldless._engine.linalg.types import Matrix
-from foldless.kernels.parameters import Parametrised, Weights, check_decorated
+from foldless.kernels.parameters import Parametrised, Weights, Width, check_decorated
 
 MANY_ROWS = 8192  # from which on a Gram matrix is evaluated
 BLOCK = 1024  # rows at a time
@@ -93,6 +93,14 @@ class Kernel(Parametrised):
                 derivatives[name] = derivatives.get(name, 0.0) + value
         return derivatives
 
+    def slopes(self, coefficients: np.ndarray, X: Matrix, Z: Matrix) -> np.ndarray:
+        """Slopes by the features at every row x_i of X, (len(X), n_features, n_functions).
+
+        The functions are sum_j c_ij k(x, z_j), with coefficients (len(X), len(Z), n_functions) of their own at each
+        row. Only metric steps (``tuning.metric``) need them; kernels without slopes raise an error.
+        """
+        raise NotImplementedError(f"{self!r} has no slopes by features.")
+
     def waves(self, rng: np.random.RandomState, shape: tuple) -> np.ndarray | None:
         """Frequencies (n_features, n_waves) whose cosines have this kernel as their mean, for a width of 1; or None."""
         return None
@@ -118,6 +126,17 @@ class Kernel(Parametrised):
         if not parts:
             return self
         return self.with_parts({name: part.standardized(center, spread) for name, part in parts.items()})
+
+    def narrower(self, factor: float) -> "Kernel":
+        """The kernel of the rows times ``factor``: all its widths are divided by that."""
+        widths = {name: kind for name, kind in self.kinds.items() if isinstance(kind, Width)}
+        values = self.get_params()
+        powers = {name: 1 if kind.absolute else 2 for name, kind in widths.items()}
+        return self.changed(**{name: factor ** powers[name] * values[name] for name in widths})
+
+    def of_unit_weight(self) -> tuple:
+        """(total, kernel): this kernel is ``total`` times one whose weights, if it is a sum, add up to 1."""
+        return 1.0, self
 
     # -- kernels made of this one ----------------------------------------------------------------------------------
 
@@ -230,6 +249,10 @@ class Sum(Kernel):
     def _terms(self) -> list:
         return list(zip(self.weights, self.terms, strict=True))
 
+    def of_unit_weight(self) -> tuple:
+        total = sum(self.weights)
+        return total, self.changed(weights=tuple(weight / total for weight in self.weights))
+
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         K: Any = None
         for weight, term in self._terms():
@@ -254,6 +277,9 @@ class Sum(Kernel):
             return None
         parts = [float(np.sqrt(weight)) * term.features(X) for weight, term in self._terms()]
         return sp.hstack(parts).tocsr() if any(map(sp.issparse, parts)) else concat(parts, 1)
+
+    def slopes(self, coefficients: np.ndarray, X: Matrix, Z: Matrix) -> np.ndarray:
+        return sum(weight * term.slopes(coefficients, X, Z) for weight, term in self._terms())
 
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
         """By a weight, sum_ij R_ij k_k(x_i, x_j); by a parameter of a term, w_k times its own."""

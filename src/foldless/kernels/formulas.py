@@ -17,7 +17,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from scipy.special import xlogy
-from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms
 
 from foldless._engine.linalg import (
@@ -27,7 +26,6 @@ from foldless._engine.linalg import (
     is_tensor,
     kind_of,
     like,
-    manhattan,
     namespace,
     on_host,
     ones,
@@ -36,6 +34,7 @@ from foldless._engine.linalg import (
 )
 from foldless._engine.linalg.types import Matrix
 from foldless.kernels.base import FeatureMap, Kernel, dense, dot, scale, squared_norms
+from foldless.kernels.distances import absolute_distances
 from foldless.kernels.parameters import Number, Width
 
 LOOKED_AT = 1000  # rows from which spreads of columns are estimated
@@ -212,6 +211,14 @@ class RBF(_OfDistances):
             by_feature[columns] = 2 * _inner_derivative(R, part if sp.issparse(part) else part - part.mean(0))
         return {"gamma": by_feature if np.ndim(self.gamma) else by_feature.sum()}
 
+    def slopes(self, coefficients: np.ndarray, X: Matrix, Z: Matrix) -> np.ndarray:
+        """-2 gamma_k sum_j c_ij k_ij (x_ik - z_jk)"""
+        V = coefficients * self.gram(X, Z)[:, :, None]
+        X, Z = dense(X), dense(Z)
+        n, m, k = V.shape
+        sums = product(Z.T, V.transpose(1, 0, 2).reshape(m, n * k)).reshape(-1, n, k)
+        return -2 * np.reshape(self.gamma, (-1, 1)) * (X[:, :, None] * V.sum(1)[:, None, :] - sums.transpose(1, 0, 2))
+
     def pullback_between(self, R: np.ndarray, X: Matrix, Z: Matrix) -> dict:
         """dL/dgamma_k = -sum_ij (R*K)_ij (x_ik - z_jk)^2, the square multiplied out about a point among the rows."""
         if sp.issparse(X) or sp.issparse(Z):
@@ -234,22 +241,15 @@ class RBF(_OfDistances):
 
 @dataclass(frozen=True)
 class Laplacian(_OfDistances):
-    """exp(-sum_k gamma_k |x_k - z_k|)"""
+    """exp(-sum_k gamma_k |x_k - z_k|); "scale" is 1 / (n_features * X.std())"""
 
     name: ClassVar[str] = "laplacian"
+    gamma: Annotated[float | np.ndarray | str, Width(absolute=True)] = 1.0
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
-        if namespace(X) is not functions:
-            K = manhattan(scale(X, self.gamma), scale(X if Z is None else Z, self.gamma))
-            K *= -1.0
-            return exp_(K)
-        if not sp.issparse(X) and not sp.issparse(Z):
-            X, Z = _centred(X, X if Z is None else Z, functions)
-        Xs = _narrow(scale(X, self.gamma))
-        Zs = Xs if Z is None or Z is X else _narrow(scale(Z, self.gamma))
-        K = manhattan_distances(Xs, Zs).astype(X.dtype, copy=False)
-        np.negative(K, out=K)
-        return np.exp(K, out=K)
+        K = absolute_distances(X, Z, self.gamma)
+        K *= -1.0
+        return exp_(K)
 
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
         """dL/dgamma_k = -sum_ij (R*K)_ij |x_ik - x_jk|; no product gives these, each feature is gone through."""
@@ -260,6 +260,13 @@ class Laplacian(_OfDistances):
         columns = (np.asarray(dense(X[:, [k]])) for k in range(X.shape[1]))
         return {"gamma": -np.array([np.vdot(R, np.abs(x - x.T)) for x in columns])}
 
+    def slopes(self, coefficients: np.ndarray, X: Matrix, Z: Matrix) -> np.ndarray:
+        """-gamma_k sum_j c_ij k_ij sign(x_ik - z_jk)"""
+        V = coefficients * self.gram(X, Z)[:, :, None]
+        X, Z = dense(X), np.ascontiguousarray(dense(Z).T)
+        sums = np.stack([np.sign(x[:, None] - Z) @ v for x, v in zip(X, V, strict=True)])
+        return -np.reshape(self.gamma, (-1, 1)) * sums
+
     def waves(self, rng: np.random.RandomState, shape: tuple) -> np.ndarray:
         return rng.standard_cauchy(shape)
 
@@ -268,13 +275,6 @@ class Laplacian(_OfDistances):
 
     def wave_slope(self, dtype: Any) -> Any:
         return np.ones((), dtype)
-
-
-def _narrow(X):
-    """X; if it is sparse with the indices of 32 bits that distances of scikit-learn take."""
-    if not sp.issparse(X) or X.indices.dtype == np.int32:
-        return X
-    return sp.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape)
 
 
 def _by_filling(X, Z):

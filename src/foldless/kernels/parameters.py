@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from foldless._engine.linalg import to_host
+from foldless._engine.linalg.dispatch import on_host
 from foldless._engine.linalg.types import Matrix
 
 DERIVED = {"derived": True}  # metadata of a field that is no parameter: the object derives it from parameters and X
@@ -74,21 +74,23 @@ class Number(Parameter):
 class Width(Parameter):
     """A factor of differences or products of features: one number, one for each feature, "scale" or "auto".
 
-    "scale" is 1 / (n_features * X.var()), rows repeated by their weights; "auto" is 1 / n_features. ``bounds`` and
-    ``grid`` are factors: of the largest value at the start, and of "scale".
+    "scale" is 1 / (n_features * X.var()), rows repeated by their weights; of kernels that take absolute differences
+    (``absolute``) 1 / (n_features * X.std()). "auto" is 1 / n_features. ``bounds`` and ``grid`` are factors: of the
+    largest value at the start, and of "scale".
     """
 
     bounds: tuple = (1e-5, 1e3)
     grid: tuple = tuple(np.logspace(-2, 1, 10).tolist())
     differentiable: bool = True
     per_feature: bool = True
+    absolute: bool = False
 
     def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
         if isinstance(value, str):
             if value not in ("scale", "auto"):
                 choice = "'scale', 'auto', a positive number, or one per feature"
                 raise ValueError(f"{name}={value!r} is unknown; use {choice}.")
-            return _data_scale(name, X, sample_weight) if value == "scale" else 1.0 / X.shape[1]
+            return self._scale(name, X, sample_weight) if value == "scale" else 1.0 / X.shape[1]
         numbers = np.asarray(value, dtype=float)
         shape = numbers.shape
         d = X.shape[1]
@@ -109,7 +111,27 @@ class Width(Parameter):
 
     def values(self, X: Matrix) -> list:
         """Multiples of "scale"."""
-        return (_data_scale("gamma", X, None) * np.array(self.grid)).tolist()
+        return (self._scale("gamma", X) * np.array(self.grid)).tolist()
+
+    def _scale(self, name, X, sample_weight=None):
+        variance = _variance(X, sample_weight)
+        total = X.shape[1] * (np.sqrt(variance) if self.absolute else variance)
+        if not np.isfinite(total):
+            raise ValueError(f"{name}='scale' overflows: X is too large to be squared; rescale X or give {name}.")
+        return float(1.0 / total) if total > 1e-307 else 1.0 / X.shape[1]  # no variance, or one without an inverse
+
+
+@dataclass(frozen=True)
+class Scales(Parameter):
+    """Finite numbers >= 0, one for each feature and one of them above 0; searches leave them as they are."""
+
+    def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
+        numbers = np.asarray(value, dtype=float)
+        if numbers.shape != (X.shape[1],):
+            raise ValueError(f"{name} has shape {numbers.shape}; use one number for each of the {X.shape[1]} features.")
+        if not np.all(np.isfinite(numbers)) or np.any(numbers < 0) or not np.any(numbers > 0):
+            raise ValueError(f"{name}={value!r} must be finite numbers >= 0, at least one of them above 0.")
+        return numbers
 
 
 @dataclass(frozen=True)
@@ -253,16 +275,9 @@ class Parametrised:
         return {name: kinds[name].limits(values[name]) for name in self.differentiable}
 
 
-def _data_scale(name, X, sample_weight):
-    X = X if isinstance(X, np.ndarray) or sp.issparse(X) else to_host(X)
-    total = X.shape[1] * _variance(X, sample_weight)
-    if not np.isfinite(total):
-        raise ValueError(f"{name}='scale' overflows: X is too large to be squared; rescale X or give {name}.")
-    return 1.0 / total if total > 1e-307 else 1.0 / X.shape[1]  # no variance, or one without an inverse
-
-
 def _variance(X, sample_weight):
     """Variance of all entries of X, rows repeated by their weights."""
+    X = on_host(X)
     share = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, float)
     share = share / (share.sum() * X.shape[1])
     # Divided by the largest entry first: squares of 1e200 would overflow.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from foldless._engine.linalg import copy, diagonal, eps, row_major, take
 from foldless._engine.linalg.types import Matrix
 from foldless.kernels.approximations import BasisFunctions
-from foldless.kernels.base import Kernel, dense
+from foldless.kernels.base import Kernel, Sum, dense
 from foldless.kernels.formulas import RBF, Boolean, Cosine, Laplacian, Linear, Poly
 from foldless.kernels.parameters import did_you_mean
 
@@ -100,6 +100,7 @@ def check_symmetric(K: Matrix, what: str) -> None:
 
 
 KERNELS = {kind.name: kind for kind in (Linear, Poly, RBF, Laplacian, Boolean, Cosine, Precomputed)}
+AUTO = "auto"  # the sum of a Gaussian and a Laplacian kernel, whose parameters searches learn
 SHORTHANDS = ("gamma", "degree", "coef0")  # parameters of named kernels that estimators take by themselves
 
 
@@ -111,6 +112,9 @@ def build(kernel, **shorthands):
     if isinstance(kernel, str) and kernel in KERNELS:
         kind = KERNELS[kernel]
         return kind(**{name: shorthands[name] for name in kind.parameters() if name in shorthands})
+    if is_automatic(kernel):
+        _check_unused(shorthands)
+        return automatic_kernel()
     if is_object(kernel):
         if kernel.approximates and not is_object(kernel.kernel):
             return replace(kernel, kernel=build(kernel.kernel, **shorthands))
@@ -121,9 +125,29 @@ def build(kernel, **shorthands):
         raise ValueError(f"kernel={kernel.__name__} is a class; give an object, for instance {example}.")
     if callable(kernel):
         return Custom(kernel)
-    hint = did_you_mean(kernel, KERNELS) if isinstance(kernel, str) else ""
-    message = f"kernel={kernel!r} is unknown; use one of {sorted(KERNELS)} or a callable k(X, Z). {hint}"
+    names = sorted([*KERNELS, AUTO])
+    hint = did_you_mean(kernel, names) if isinstance(kernel, str) else ""
+    message = f"kernel={kernel!r} is unknown; use one of {names} or a callable k(X, Z). {hint}"
     raise ValueError(message.rstrip())
+
+
+def automatic_kernel():
+    """What ``kernel="auto"`` is before a search: both kernels with "scale" widths and equal weights."""
+    return Sum((RBF("scale"), Laplacian("scale")), (0.5, 0.5))
+
+
+def is_automatic(kernel):
+    """Whether a kernel, as estimators take it, is to be learnt by a search."""
+    return isinstance(kernel, str) and kernel == AUTO
+
+
+def _check_unused(shorthands):
+    gamma = shorthands.get("gamma", "scale")
+    if not isinstance(gamma, str) or gamma != "scale":
+        raise ValueError(
+            f"gamma={gamma!r} is not used by kernel='auto', whose widths a search learns. Leave it out, or give kernel"
+            " objects: kernel=RBF(...) + Laplacian(...)."
+        )
 
 
 def is_object(kernel):

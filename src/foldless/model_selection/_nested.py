@@ -30,8 +30,15 @@ from foldless._engine.tuning.grid import (
     outer_loss,
 )
 from foldless._engine.tuning.spec import SearchSpec
-from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, check_probabilities
-from foldless._sklearn.candidates import SearchData, by_grid, heldout_scores, settings, targets_of, with_params
+from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, check_probabilities, learns_kernel
+from foldless._sklearn.candidates import (
+    SearchData,
+    by_grid,
+    heldout_scores,
+    settings,
+    targets_of,
+    with_params,
+)
 from foldless._sklearn.confounded import columns_alone
 from foldless._sklearn.counting import Counting
 from foldless._sklearn.landmarks import landmarks_to_find
@@ -414,8 +421,13 @@ def _describe(shared):
 def nested_loop(nested, outer):
     """(results of the outer splits, route) of any search, fitted on every training part."""
     jobs = (delayed(_one_split)(nested, train, test) for train, test in outer)
-    results = run_with_progress(jobs, nested.n_jobs, Progress(len(outer), "outer splits", nested.verbose))
-    return results, Route(REFIT, "every training part is searched by itself")
+    progress = Progress(len(outer), "outer splits", nested.verbose)
+    reason, remedy = "every training part is searched by itself", ""
+    if learns_kernel(nested.data.search):
+        reason = f"{reason}, and learns a kernel of its own"
+        remedy = "Quicker are n_jobs=, fewer outer splits, and kernel='rbf', which has no scales to learn."
+    results = run_with_progress(jobs, nested.n_jobs, progress, remedy=remedy)
+    return results, Route(REFIT, reason)
 
 
 def _one_split(nested, train, test):

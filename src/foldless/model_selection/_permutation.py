@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import gen_batches
@@ -30,7 +30,7 @@ from foldless._sklearn.permutation_spec import (
     warn_of_unchanged_labels,
 )
 from foldless._sklearn.pipelines import Search, split_steps
-from foldless._sklearn.progress import Progress
+from foldless._sklearn.progress import LONG_WITH_REMEDY, Progress, warn_of_time
 from foldless._sklearn.request import PermutationRequest
 from foldless._sklearn.route import try_closed_form, warn_caller, warn_of_refits
 from foldless._sklearn.routing import check_groups
@@ -45,7 +45,6 @@ from foldless.model_selection._types import ConfoundsLike, CVLike, NullLike, Par
 from foldless.model_selection._validation import cross_validate
 
 EVERY_LABELING = "for every permutation"
-LONG_WITHOUT_NEED = 60.0  # seconds above which a warning tells the time, if something is known to be quicker
 
 
 @threads_by_size
@@ -359,14 +358,11 @@ def _collect(jobs, n_jobs, progress, quicker="", *, of_labelings=False):
 
 def _warn_of_time(progress, n_jobs, quicker):
     """After the first job, warn if the others will take long: above a minute if something is known to be quicker."""
-    seconds = progress.ahead / effective_n_jobs(n_jobs)
-    if seconds > (LONG_WITHOUT_NEED if quicker else LONG):
-        quicker = f"Quicker: {quicker}; or" if quicker else "Quicker are"
-        warn_caller(
-            f"the {progress.what} are expected to take about {max(seconds / 60, 1):.0f} minutes; verbose=1 shows how"
-            f" far they are. {quicker} n_jobs=, fewer permutations and, for a search, a test of the setting that it"
-            " chose on other rows."
-        )
+    remedies = f"Quicker: {quicker}; or" if quicker else "Quicker are"
+    remedy = (
+        f"{remedies} n_jobs=, fewer permutations and, for a search, a test of the setting that it chose on other rows."
+    )
+    warn_of_time(progress, n_jobs, remedy, LONG_WITH_REMEDY if quicker else LONG)
 
 
 def _warn_if_interrupted(done, total, what):

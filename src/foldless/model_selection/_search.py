@@ -21,25 +21,22 @@ from foldless._engine.tuning.criteria import Criterion
 from foldless._engine.tuning.spec import Optimizer
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS
 from foldless._sklearn.candidates import SearchData, chosen_setting
-from foldless._sklearn.confounded import columns_alone
 from foldless._sklearn.landmarks import landmarks_to_find
 from foldless._sklearn.pipelines import Search, input_tags, split_steps
 from foldless._sklearn.scorers import stored_with_confounds
-from foldless._sklearn.splits import check_confounds_determined, draw_splits
-from foldless._sklearn.steps import StepsLike, parts_of
-from foldless._sklearn.weights import with_row_weights
+from foldless._sklearn.steps import StepsLike
 from foldless.estimators.checks import rows_and_labels
 from foldless.estimators.missing import available_where, explain_unknown_arguments
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, without_none
 from foldless.estimators.versions import Versioned
+from foldless.model_selection._landmark_search import fit_with_landmarks
 from foldless.model_selection._search_outcome import held_out_sigmoid, settings_card
-from foldless.model_selection._search_runs import fit_with_landmarks, run_search, warn_of_end
+from foldless.model_selection._search_runs import prepared, run_search, warn_of_end
 from foldless.model_selection._search_spec import (
     check_search_with_confounds,
     checked_rows,
     search_spec,
     warn_of_unused_groups,
-    with_scores,
 )
 from foldless.model_selection._types import CVLike, ScoringLike
 from foldless.results import frame
@@ -71,8 +68,9 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
 
     Every candidate is scored by its exact leave-one-out fits (or those of any splitter), without refits. Without
     ``param_grid`` a whole grid is evaluated on some hundred rows, a few settings on more of them, and one to three on
-    all rows. A grid takes one decomposition for each kernel setting. Continuous searches follow the exact gradient,
-    whose cost does not grow with the number of parameters: every feature can have its own scale.
+    all rows. With ``kernel="auto"`` of the estimator the search learns a kernel with a scale for each feature. A grid
+    takes one decomposition for each kernel setting. Continuous searches follow the exact gradient, whose cost does not
+    grow with the number of parameters: every feature can have its own scale.
 
     Parameters
     ----------
@@ -130,8 +128,10 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
     ----------
     best_params_ : dict; a list of dicts, one for each class, where ``share`` is not "all"
     best_score_ : float, the score of the best setting: by ``scoring``, or accuracy or R2. It is too good an estimate of
-        performance, since the setting was chosen by it. If ``share`` is not "all", the score of the classifier put
-        together from the best settings. nan with ``threshold="loo"`` and ``cv=None``, where every row has its own cut.
+        performance, since the setting was chosen by it, and with ``kernel="auto"`` the scales of the features have seen
+        every label (on 28 data sets its error was 0.9 points below that of new rows). If ``share`` is not "all", the
+        score of the classifier put together from the best settings. nan with ``threshold="loo"`` and ``cv=None``, where
+        every row has its own cut.
     best_criterion_, best_criterion_se_ : float, the criterion of the best setting, a loss without the prior; and its
         standard error if it is a mean over rows (rows taken as independent), else nan
     best_estimator_ : the estimator refitted on all rows; an ``OneAgainstAllClassifier`` where ``share`` is not "all"
@@ -153,7 +153,8 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
     landmark_path_ : list of dicts with the numbers of landmarks that were tried, "n_landmarks", their "criterion" and
         "seconds"; only where the search finds the number, which is ``best_params_["kernel__n_landmarks"]`` or that of
         ``best_params_["kernel"]``
-    feature_scales_ : ndarray of shape (n_features,) or (n_classes, n_features), with a gamma for each feature only
+    feature_scales_ : ndarray of shape (n_features,) or (n_classes, n_features), with a gamma for each feature, and with
+        ``kernel="auto"``: those of its Laplacian kernel, of mean square 1
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
@@ -256,11 +257,7 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
         with all_or_nothing(self) as search:
             for name in [name for name in vars(search) if name.endswith("_") or name == "_sigmoid"]:
                 delattr(search, name)
-            splits = draw_splits(search.cv, search.estimator, data.X, data.y, groups)
-            if data.confounds is not None:
-                check_confounds_determined(columns_alone(search, data.confounds), splits or ())
-            spec = with_row_weights(with_scores(spec, search, data.y), search, data.y, data.sample_weight)
-            data = data.with_parts(parts_of(search, splits, len(data.y)))
+            spec, data, splits = prepared(search, spec, data, groups)
             outcome = run_search(spec, search, data, splits)
             vars(search).update(outcome.attributes(spec, search.estimator, data, splits))
             warn_of_end(search, outcome)

@@ -4,14 +4,6 @@ A grid takes one path of alphas for each kernel setting, then chooses, for all c
 grid is extended once beyond an edge where the best setting lies, if the criterion still falls there. A search by parts
 of the rows (``tuning.fidelity``) reports its progress after every evaluation and may be stopped at any time. A
 continuous continuous search follows Nelder-Mead or L-BFGS-B from every candidate and every further start.
-
-``n_landmarks="auto"`` of a kernel is decided by the criterion of the held-out fits: a search with ``FIRST_LANDMARKS``,
-then others with twice as many, until two of them in a row are better by less than ``WORTH``, or a third of the rows,
-``MOST_LANDMARKS``, the memory or the time limit is reached. The first search is any of the above. Those after it look
-around the best of the one before: at half, the same and twice the kernel's parameter, since more landmarks can show a
-narrower one, and at alphas over five decades, which share a decomposition. A ``param_grid`` of the user is searched as
-it is, and kernels of several parameters are tuned anew each time. Whether a search finds a number at all is decided by
-``_sklearn.landmarks.landmarks_to_find``.
 """
 
 import time
@@ -21,33 +13,29 @@ from functools import partial
 import numpy as np
 from joblib import delayed
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _num_samples
 
-from foldless._engine.linalg.memory import available_memory
 from foldless._engine.linalg.threads import threads_for
 from foldless._engine.tuning.descent import Objective, choose_descents, follow
 from foldless._engine.tuning.fidelity import Fidelity, StoppedSearch, growth, order_of_rows
 from foldless._engine.tuning.grid import choose_candidates, judge_alphas
+from foldless._engine.tuning.kernel_search import KernelSearch
 from foldless._engine.tuning.selection import Evaluation
 from foldless._engine.tuning.space import on_edge
-from foldless._engine.tuning.spec import optimizer_of, scales_features
+from foldless._engine.tuning.spec import optimizer_of
+from foldless._sklearn.adapters import learns_kernel
 from foldless._sklearn.candidates import beginning, by_grid, settings, starting_points, widened
+from foldless._sklearn.confounded import columns_alone
 from foldless._sklearn.progress import Progress, run_with_progress
+from foldless._sklearn.splits import check_confounds_determined, draw_splits
+from foldless._sklearn.steps import parts_of
+from foldless._sklearn.weights import with_row_weights
 from foldless.estimators.checks import warn_caller
-from foldless.estimators.rows import all_or_nothing
 from foldless.model_selection._search_outcome import Outcome, Record, deciding_value
-from foldless.model_selection._search_spec import search_spec
+from foldless.model_selection._search_spec import with_scores
 
 LONG = 600.0  # seconds above which a warning tells the expected time
 SHORT = 2000  # rows up to which every search is quick
 MEASURED = 500  # rows whose time is measured to predict that of all rows
-FIRST_LANDMARKS = 125
-MOST_LANDMARKS = 2000  # beyond, a search takes long; give a number for more
-WORTH = 0.01  # of the criterion: what twice as many landmarks must be better by
-ARRAYS = 6  # n x n_landmarks, at the same time
-AROUND = {"alpha": np.logspace(-3, 2, 21), "kernel": np.array([0.5, 1.0, 2.0])}  # factors of the best so far
-GROWTH = 4.0  # factor of the time for twice as many landmarks
-GROWTH_OF_SECOND = 2.0  # the same where the first search looks everywhere, and the second only around its best
 
 
 # -- time and ends -----------------------------------------------------------------------------------------------------
@@ -102,6 +90,15 @@ def warn_of_end(search, outcome):
         warn_caller(f"FoldlessSearchCV: {message}", ConvergenceWarning)
 
 
+def prepared(search, spec, data, groups):
+    """(spec, data, splits) of a search: with its scores and weights, and the training parts of its first steps."""
+    splits = draw_splits(search.cv, search.estimator, data.X, data.y, groups)
+    if data.confounds is not None:
+        check_confounds_determined(columns_alone(search, data.confounds), splits or ())
+    spec = with_row_weights(with_scores(spec, search, data.y), search, data.y, data.sample_weight)
+    return spec, data.with_parts(parts_of(search, splits, len(data.y))), splits
+
+
 def run_search(spec, search, data, splits):
     """The :class:`Outcome` of a search by its method, or by the one that suits the data."""
     estimator, grid = search.estimator, search.param_grid
@@ -111,7 +108,8 @@ def run_search(spec, search, data, splits):
         return grid_search(spec, candidates, kernel_settings, splits, widen)
     if spec.method == "auto":
         start, first_grid = beginning(spec, estimator, data)
-        return fidelity_search(spec, start, first_grid, splits)
+        kind = KernelSearch if learns_kernel(search) else Fidelity
+        return fidelity_search(spec, kind(start, first_grid, spec, splits), splits)
     return continuous_search(spec, starting_points(spec, estimator, grid, data), splits)
 
 
@@ -209,10 +207,9 @@ def _grid_outcome(spec, candidates, settings, results, splits, stopped, edge):
 # -- by parts of the rows ----------------------------------------------------------------------------------------------
 
 
-def fidelity_search(spec, start, grid, splits):
+def fidelity_search(spec, search, splits):
     """The :class:`Outcome` of a search on parts of the rows, with a few evaluations of all (``tuning.fidelity``)."""
-    search = Fidelity(start, grid, spec, splits)
-    points, stopped = _evaluate_points(search, spec)
+    points, stopped = evaluate_points(search, spec)
     best = search.best(points)
     last = [point for point in points if point.n_rows == best.n_rows]
     if spec.score_decides:  # points of a descent have no scores of single splits
@@ -220,13 +217,13 @@ def fidelity_search(spec, start, grid, splits):
     place = next(place for place, point in enumerate(last) if point is best)
     record = _record_of_points(spec, splits, search, last, place)
     return Outcome(
-        classes=start.classes,
+        classes=search.start.classes,
         params=[search.named(point) for point in last],
         record=record,
         chosen=[place],
         best=[search.named(best)],
         loss=record.criterion[place],
-        feature_scales=None if search.chosen is None else np.array([best.kernel.get_params()[best.kernel.per_feature]]),
+        feature_scales=search.feature_scales,
         history=[
             {
                 "n_rows": point.n_rows,
@@ -237,7 +234,7 @@ def fidelity_search(spec, start, grid, splits):
             for point in points
         ],
         stopped=stopped,
-        on_edge=tuple(search.at_limits(best)) if search.chosen is None else (),
+        on_edge=tuple(search.at_limits(best)) if search.feature_scales is None else (),
     )
 
 
@@ -246,7 +243,7 @@ def _value_of(spec, search, point):
     return deciding_value(spec, point.loss) if search.of(point).score_decides else {"criterion": float(point.loss)}
 
 
-def _evaluate_points(search, spec):
+def evaluate_points(search, spec):
     """(the points of a search, what stopped it before its end)."""
     progress = Progress(None, "search", spec.verbose)
     points: list = []
@@ -379,107 +376,3 @@ def _follow_and_judge(start, spec, splits, progress=None):
         if not spec.scoring.decides:
             judged = judged._replace(criterion=loss)  # to the last digit
     return descent, judged, time.perf_counter() - begin
-
-
-# -- numbers of landmarks ----------------------------------------------------------------------------------------------
-
-
-def fit_with_landmarks(search, to_find, data, groups, y):
-    """The search fitted as one with a number of landmarks; arguments are those of its ``_fit_data``."""
-    if to_find.reason:
-        warn_caller(
-            f"{_num_samples(data.X)} rows: {to_find.reason}. The kernel is approximated by landmarks"
-            f" (kernel={to_find.kernel!r}); results are exact for that model."
-        )
-    if search.share != "all":
-        raise ValueError(f"n_landmarks='auto' is one number for all classes; share={search.share!r} needs a number.")
-    landmark_search = LandmarkSearch(search, to_find, data, groups, y)
-    best = landmark_search.best()
-    with all_or_nothing(search) as fitted:
-        params = fitted.get_params(deep=False)
-        for name in set(vars(fitted)) - set(params):
-            delattr(fitted, name)
-        vars(fitted).update({name: value for name, value in vars(best).items() if name not in params})
-        if to_find.prefix + "kernel" not in best.best_params_:  # a kernel of the grid has its number of landmarks
-            fitted.best_params_ = {**best.best_params_, **to_find.params(landmark_search.count)}
-        fitted.landmark_path_ = landmark_search.path
-    return search
-
-
-class LandmarkSearch:
-    """Searches with more and more landmarks."""
-
-    def __init__(self, search, to_find, data, groups, y):
-        self.search = search
-        self.to_find = to_find
-        self.data = data
-        self.groups = groups
-        self.y = y
-        self.n = _num_samples(data.X)
-        self.begin = time.monotonic()
-        self.path: list = []  # numbers of landmarks, criteria and seconds of the searches so far
-        self.count = 0  # the best number of landmarks
-
-    def best(self):
-        """The fitted search with the least number of landmarks that is about as good as the best."""
-        searches: list = []
-        while not searches or not (self._enough() or self._short(searches[-1])):
-            count, start = min(FIRST_LANDMARKS, self.n) * 2 ** len(self.path), time.monotonic()
-            search = self._search_with(count, searches[-1] if searches else None)
-            searches = [*searches[-2:], search._fit_data(search_spec(search), self.data, self.groups, self.y)]
-            seconds, loss = time.monotonic() - start, searches[-1].best_criterion_
-            self.path.append({"n_landmarks": count, "criterion": loss, "seconds": seconds})
-        steps = self.path[-len(searches) :]
-        least = min(step["criterion"] for step in steps)
-        place = next(place for place, step in enumerate(steps) if (1 - WORTH) * step["criterion"] <= least)
-        self.count = steps[place]["n_landmarks"]
-        return searches[place]
-
-    def _search_with(self, count, previous):
-        """The search with so many landmarks; ``previous`` is the last one, None at first."""
-        seconds_left = None
-        if self.search.time_limit is not None:
-            seconds_left = max(0.1, self.search.time_limit - (time.monotonic() - self.begin))
-        search = self.to_find.with_number(count).set_params(time_limit=seconds_left)
-        grid = None if previous is None else self._around(previous.best_params_)
-        return search if grid is None else search.set_params(param_grid=grid, method="grid")
-
-    def _is_automatic(self):
-        """Whether the user leaves grid, method and bounds to the search."""
-        optimizer = optimizer_of(self.search)
-        default = optimizer.method == "auto" and optimizer.bounds is None
-        return default and self.search.param_grid is None and not scales_features(optimizer)
-
-    def _around(self, best):
-        """A grid around the best parameters; None if the user gave one.
-
-        None also if the kernel has no parameter, several, or one for each feature.
-        """
-        if not self._is_automatic():
-            return None
-        alpha = self.to_find.prefix + "alpha"
-        others = [name for name in best if name != alpha]
-        if len(others) != 1 or np.ndim(best[others[0]]) or alpha not in best:
-            return None
-        return {
-            alpha: (best[alpha] * AROUND["alpha"]).tolist(),
-            others[0]: (best[others[0]] * AROUND["kernel"]).tolist(),
-        }
-
-    def _enough(self):
-        """Whether twice as many landmarks gain little, do not fit into memory, or are too many for the rows."""
-        free = available_memory()
-        more = 2 * self.path[-1]["n_landmarks"]
-        losses = [step["criterion"] for step in self.path]
-        no_memory = free is not None and ARRAYS * self.n * more * 8 > free
-        little_gain = len(losses) > 2 and min(losses[-2:]) >= (1 - WORTH) * losses[-3]
-        return 3 * more > self.n or more > MOST_LANDMARKS or no_memory or little_gain
-
-    def _short(self, last):
-        """Whether twice as many landmarks as in the last search would take more than the time limit."""
-        limit = self.search.time_limit
-        if limit is None:
-            return False
-        smaller = len(self.path) == 1 and self._around(last.best_params_) is not None
-        growth = GROWTH_OF_SECOND if smaller else GROWTH
-        return time.monotonic() - self.begin + growth * self.path[-1]["seconds"] > limit

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, column_
 from foldless._engine.tuning import criteria
 from foldless._engine.tuning.descent import PRIORS
 from foldless._engine.tuning.spec import SearchSpec, optimizer_of, scales_features
-from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, grid_names
+from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, grid_names, learns_kernel
 from foldless._sklearn.candidates import check_known, has_grid
 from foldless._sklearn.pipelines import split_steps
 from foldless._sklearn.scorer_checks import check_scorers
@@ -40,6 +40,7 @@ def search_spec(search):
     _check_classes(search, criterion)
     _check_method(search, optimizer, criterion, scaled)
     _check_prior(optimizer.prior, search.criterion, squares, scaled)
+    _check_learnt_kernel(search, optimizer, scaled)
     _check_apart(search)
     _check_steps(search)
     groups = optimizer.feature_scaling if scaled and np.ndim(optimizer.feature_scaling) else None
@@ -126,6 +127,25 @@ def _check_method(search, optimizer, criterion, scaled):
         raise ValueError(
             "feature_scaling needs method='gradient' (or 'simplex'): a grid with a scale for each feature is too large."
         )
+
+
+def _check_learnt_kernel(search, optimizer, scaled):
+    """Raise an error for options that a search with ``kernel="auto"`` has no use for."""
+    if not learns_kernel(search):
+        return
+    behind_steps = split_steps(search.estimator).first is not None
+    for name, value, is_set in (
+        ("method", optimizer.method, optimizer.method != "auto"),
+        ("share", search.share, search.share != "all"),
+        ("feature_scaling", optimizer.feature_scaling, scaled),
+        ("bounds", optimizer.bounds, optimizer.bounds is not None),
+        ("steps", search.steps, behind_steps and search.steps == "each"),
+    ):
+        if is_set:
+            raise ValueError(
+                f"{name}={value!r} does not go with kernel='auto', whose kernels, widths and scales of features the"
+                f" search learns in a way of its own. Leave {name} out, or name a kernel, such as kernel='rbf'."
+            )
 
 
 def _check_prior(prior, criterion, squares, scaled):

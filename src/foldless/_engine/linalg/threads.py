@@ -24,7 +24,7 @@ from weakref import ref
 from joblib import delayed
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["jobs_as_here", "one_thread", "threads_by_size", "threads_for", "two_threads_where_idle"]
+__all__ = ["jobs_as_here", "n_threads", "one_thread", "threads_by_size", "threads_for", "two_threads_where_idle"]
 
 SMALL = 1500.0**3  # multiplications: of 1500 rows, about where 16 threads, or 2 on a busy machine, begin to pay
 
@@ -72,6 +72,11 @@ def _leave(key):
             _threads_before.clear()
         _callers.pop(key, None)
         _blocks.pop(key, None)  # after all else: what an interrupt leaves undone is done when the block is gone
+
+
+def n_threads():
+    """How many threads the BLAS works with at present."""
+    return max((library.num_threads for library in _libraries()), default=1)
 
 
 def two_threads_where_idle(n_rows, least):

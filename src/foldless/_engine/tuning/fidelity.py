@@ -98,13 +98,14 @@ class Fidelity:
     on_all: float = 0.0  # of these, for one evaluation of all rows
     chosen: Point | None = None  # where features have scales of their own
     short_of_time: bool = False  # whether it ended before its end
+    most_rows: int | None = None  # that the last part has; None: all
 
     def __post_init__(self):
         self.task = self.start.task
-        n, classes = len(self.task.problem.active), self.task.n_classes or 1
+        order = order_of_rows(self.task, self.splits, self.spec.random_state)[: self.most_rows]
+        n, classes = len(order), self.task.n_classes or 1
         first = min(n, MOST_AT_FIRST, max(FEW, PER_CLASS * classes))
         second = n if n <= max(AT_ONCE, 2 * first) else min(MOST_IN_PART, max(2 * first, n // 5))
-        order = order_of_rows(self.task, self.splits, self.spec.random_state)
         everything = self._selection(self.spec, np.sort(order))
         self.parts = [
             everything if size == n else self._part(everything, np.sort(order[:size])) for size in (first, second, n)
@@ -151,7 +152,7 @@ class Fidelity:
     def points(self):
         """Every evaluation in order, in lists of those that are known together."""
         few, more, everything = self.parts
-        points = yield from self._whole_grid(few)
+        points = yield from self._whole_grid(few, self.task.problem.kernel, self.grid)
         kernels: dict = {}
         for point in sorted(points, key=lambda point: point.loss):
             kernels.setdefault(id(point.kernel), point)
@@ -178,12 +179,13 @@ class Fidelity:
         """Small parts have one thread, whatever all rows together have."""
         return threads_for(len(selection.rows), self.task.problem.X.shape[1])
 
-    def _whole_grid(self, selection):
-        alphas, points = self.grid["alpha"], []
-        names = sorted(self.grid.keys() - {"alpha"})
-        for values in product(*(self.grid[name] for name in names)):
-            setting, problem = dict(zip(names, values, strict=True)), self.task.problem
-            problem = problem.replace(kernel=problem.kernel.changed(**setting))
+    def _whole_grid(self, selection, kernel, grid):
+        """All settings of a grid of alpha and of parameters of a kernel."""
+        alphas, points = grid["alpha"], []
+        names = sorted(grid.keys() - {"alpha"})
+        for values in product(*(grid[name] for name in names)):
+            setting = dict(zip(names, values, strict=True))
+            problem = self.task.problem.replace(kernel=kernel.changed(**setting))
             self._say(selection, alphas, problem.kernel)
             begin = time.perf_counter()
             with self._threads(selection):
@@ -272,6 +274,14 @@ class Fidelity:
             self.chosen = way.minimum
             yield way.history
             _hand_on(way)
+
+    @property
+    def feature_scales(self):
+        """The scales of the features (1, d) that the search has found; None where they have no scales of their own."""
+        if self.chosen is None:
+            return None
+        kernel = self.chosen.kernel
+        return np.array([kernel.get_params()[kernel.per_feature]])
 
     def at_limits(self, point):
         """Names of the parameters of the grid in which a point lies at the limits that the search sets itself."""
