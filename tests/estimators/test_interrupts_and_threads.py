@@ -36,7 +36,7 @@ def overwrite_then_interrupt(monkeypatch, n_times=1, error=KeyboardInterrupt):
             raise error
         return inverse
 
-    monkeypatch.setattr(factored.linalg, "invert_lower_", interrupted)
+    monkeypatch.setattr(verbs, "invert_lower_", interrupted)
 
 
 every_call = {
@@ -136,7 +136,7 @@ def test_a_solve_waits_for_the_inversion_of_another_thread(monkeypatch):
         assert go_on.wait(10)
         return inverse
 
-    monkeypatch.setattr(factored.linalg, "invert_lower_", slow)
+    monkeypatch.setattr(verbs, "invert_lower_", slow)
     inverter = Thread(target=P.diagonal)
     inverter.start()
     assert overwritten.wait(10)

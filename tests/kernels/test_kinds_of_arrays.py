@@ -26,6 +26,7 @@ OBJECTS = {
     "laplacian of scaled features": kernels.Laplacian(GAMMAS),
     "cosine": kernels.Cosine(),
     "sum": kernels.RBF(0.3) + 0.5 * kernels.Linear() + kernels.On([0, 2], kernels.RBF(0.1)),
+    "scaled": kernels.Scaled(kernels.RBF(0.3), [1.0, 0.0, 2.0, 0.5]),
     "product": kernels.RBF(0.3) * kernels.Poly(1.0),
     "boolean": kernels.Boolean(0.3),
 }

@@ -141,7 +141,8 @@ class KernelMachine(KernelExpansion):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data; the Gram matrix (n_samples, n_samples) for ``kernel="precomputed"``.
+            Training data; the Gram matrix (n_samples, n_samples) for ``kernel="precomputed"``. ``LSSVC`` and ``LSSVR``
+            compute where a tensor of torch lies, and give tensors (docs/scale.md).
         y : array-like of shape (n_samples,) or, for regression, (n_samples, n_outputs), labels or values
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the squared errors; rows of weight 0 do not count.

@@ -131,7 +131,8 @@ class Scaled(Kernel):
 
     def _scaled(self, X):
         """X as the kernel sees it."""
-        return scale(X[:, self._used], self.scales[self._used])
+        used = self._used
+        return scale(X[:, used] if sp.issparse(X) else take(X, used, 1), self.scales[used])
 
     def resolved(self, X: Matrix, sample_weight: ArrayLike | None = None) -> Self:
         kind = self.parameters()["scales"]

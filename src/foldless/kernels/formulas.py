@@ -26,7 +26,6 @@ from foldless._engine.linalg import (
     is_tensor,
     kind_of,
     like,
-    manhattan,
     namespace,
     on_host,
     ones,
@@ -249,13 +248,9 @@ class Laplacian(_OfDistances):
     gamma: Annotated[float | np.ndarray | str, Width(absolute=True)] = 1.0
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
-        if namespace(X) is not functions:
-            K = manhattan(scale(X, self.gamma), scale(X if Z is None else Z, self.gamma))
-            K *= -1.0
-            return exp_(K)
         K = absolute_distances(X, Z, self.gamma)
-        np.negative(K, out=K)
-        return np.exp(K, out=K)
+        K *= -1.0
+        return exp_(K)
 
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
         """dL/dgamma_k = -sum_ij (R*K)_ij |x_ik - x_jk|; no product gives these, each feature is gone through."""
