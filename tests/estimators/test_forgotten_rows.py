@@ -225,7 +225,7 @@ def state(item, path="model"):
     if isinstance(item, list | tuple):
         item = dict(enumerate(item))
     parts = item if isinstance(item, dict) else getattr(item, "__dict__", None)
-    if parts is None or isinstance(item, np.ndarray | type | types.FunctionType):
+    if parts is None or isinstance(item, np.ndarray | type | types.FunctionType | types.ModuleType):
         return {path: item}
     return {key: value for name, part in parts.items() for key, value in state(part, f"{path}.{name}").items()}
 

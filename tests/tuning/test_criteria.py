@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from sklearn import metrics
 
+from foldless._engine import linalg
 from foldless._engine.tuning import criteria
 from foldless._engine.tuning.criteria import CRITERIA, balanced_halves, resolve, weights
+from support.arrays import KINDS, Arrays
 from support.tolerances import assert_close
 
 COLUMNS = {name: each for name, each in CRITERIA.items() if not each.of_decisions}
@@ -469,3 +471,18 @@ def test_names_resolve_to_what_is_listed():
     for name, each in CRITERIA.items():
         assert resolve(name) is each
     assert CRITERIA["multiclass_error"].of_decisions
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+@pytest.mark.parametrize("name", [*COLUMNS, "of a user"])
+def test_criteria_of_other_kinds_of_arrays_are_those_of_numpy(name, kind):
+    criterion = resolve(lambda f, t, w: (w @ (f - t) ** 2, 2 * w * (f - t))) if name == "of a user" else COLUMNS[name]
+    F, T, W = (np.transpose(values) for values in problem(weighted=True, leading=(2,)))
+    of_kind = Arrays.of(kind)
+    loss, slopes = criterion(of_kind(F), of_kind(T), of_kind(W))
+    expected, expected_slopes = criterion(F, T, W)
+    assert_close(loss, expected)
+    assert (slopes is None) is (expected_slopes is None)
+    if slopes is not None:
+        assert of_kind.are(slopes)
+        assert_close(linalg.to_host(slopes), expected_slopes)

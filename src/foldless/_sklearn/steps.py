@@ -25,7 +25,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from foldless._engine.heldout.sets import split_that_repeats_rows
-from foldless._engine.linalg.memory import require_memory
+from foldless._engine.linalg.dispatch import require_memory
 from foldless._sklearn.pipelines import Search, split_steps, step_that_sees_y
 from foldless.estimators.access import checked_rows_of
 from foldless.estimators.checks import check_option, warn_caller

@@ -12,6 +12,7 @@ from foldless._engine.linalg.types import MatrixLike
 from foldless._engine.readout.conformal import in_set, label_p_values, one_a_class
 from foldless.estimators.checks import FLOATS, is_number, validated_X
 from foldless.estimators.rows import reads_one_state
+from foldless.estimators.tensors import require_numpy
 
 ENTRIES = 2**21  # of an intermediate array
 
@@ -25,6 +26,7 @@ def check_coverage(coverage):
 def new_rows(estimator, X):
     """Validated new rows, as the kernel sees them."""
     check_is_fitted(estimator)
+    require_numpy(estimator, "a prediction set or interval")
     return estimator._seen(validated_X(estimator, X, dtype=FLOATS))
 
 

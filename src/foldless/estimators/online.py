@@ -23,7 +23,8 @@ from foldless._engine.online.certificate import Certificate
 from foldless.estimators.base import KernelMachine
 from foldless.estimators.checks import as_stored, is_plain_target, validated_rows
 from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions, reads_one_state
-from foldless.kernels.base import canonical
+from foldless.estimators.tensors import require_numpy
+from foldless.kernels.matrices import canonical
 from foldless.kernels.registry import check_symmetric
 
 
@@ -167,6 +168,7 @@ class OnlineMachine(KernelMachine):
                 " forgotten; give numbers, for instance dict(zip(classes, compute_class_weight('balanced', ...)))."
             )
         if self.__sklearn_is_fitted__():
+            require_numpy(self, "an update")
             check_unchanged(self, self._settings)
 
     def _solution_to_update(self, root_w, before):

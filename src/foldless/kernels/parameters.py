@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from foldless._engine.linalg import to_host
 from foldless._engine.linalg.types import Matrix
 
 DERIVED = {"derived": True}  # metadata of a field that is no parameter: the object derives it from parameters and X
@@ -113,6 +114,7 @@ class Width(Parameter):
         return (self._scale("gamma", X) * np.array(self.grid)).tolist()
 
     def _scale(self, name, X, sample_weight=None):
+        X = X if isinstance(X, np.ndarray) or sp.issparse(X) else to_host(X)
         variance = _variance(X, sample_weight)
         total = X.shape[1] * (np.sqrt(variance) if self.absolute else variance)
         if not np.isfinite(total):

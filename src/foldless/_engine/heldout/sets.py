@@ -9,6 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
+from foldless._engine.linalg import namespace, put, zeros
+
 
 @dataclass(frozen=True, eq=False)
 class Sets:
@@ -67,6 +69,8 @@ class Sets:
     @cached_property
     def rows(self):
         """Positions of all rows that are left out, (N,), set by set in their order."""
+        if len(self.groups) == 1:
+            return self.groups[0][1].ravel()
         return self.stacked(self.groups)
 
     def __getitem__(self, number):
@@ -86,12 +90,14 @@ class Sets:
 
         ``values`` yields numbers (k,) of sets and values (k, t, ...) of their rows. :meth:`by_size` takes them apart.
         """
-        ends = np.cumsum(self.sizes)
-        out = None
+        ends, out = None, None
         for numbers, of_sets in values:
+            if len(self.groups) == 1 and len(numbers) == len(self.groups[0][0]):  # one batch of all sets, in order
+                return namespace(of_sets).reshape(of_sets, (-1, *of_sets.shape[2:]))
             if out is None:
-                out = np.empty((ends[-1], *of_sets.shape[2:]), of_sets.dtype)
-            out[self._places(ends, numbers, of_sets.shape[1])] = of_sets
+                ends = np.cumsum(self.sizes)
+                out = zeros(of_sets, (int(ends[-1]), *of_sets.shape[2:]))
+            out = put(out, self._places(ends, numbers, of_sets.shape[1]), of_sets)
         return out
 
     def by_size(self, stacked):

@@ -28,7 +28,7 @@ class TrainingParts:
     def planned(self, counts):
         """The same with the plan for so many sets of each size; an error where P of all rows would be too large."""
         plan = self._make_plan(counts, needs_P=False)
-        cost.require_P(len(self.problem.active), self.problem.dtype, plan.arrays)
+        cost.require_P(len(self.problem.active), self.problem.Q, plan.arrays)
         return replace(self, plan=plan)
 
     def plan_for(self, sets, *, nested=False):
