@@ -42,9 +42,12 @@ def closer_look(rows, outer, options):
         train, test = rng.permutation(train), rng.permutation(test)[:MOST_TESTED]
         model = pipeline(rows, options.impute, options.kernel)
         model[-1].set_params(**params)
-        fitted = _learnt(rows, options, model, measure, train, test, curve, end)
-        found = {} if fitted is None else dict(_losses(fitted, measure, rows, test, repeats, rng, end))
-        if fitted is None or len(found) < len(rows.schema.features):
+        fitted = refits.fitted(model, rows, train)
+        found = dict(_losses(fitted, measure, rows, test, repeats, rng, end))
+        for share, part, model_of_part in _fits_of_shares(rows, options, fitted, train, end):
+            scores = [_scored(model_of_part, measure, rows, each) for each in (part[:MOST_TESTED], test)]
+            curve[share].append((len(part), *scores))
+        if len(found) < len(rows.schema.features):
             continue
         n_splits += 1
         for name, each in found.items():
@@ -61,24 +64,22 @@ def closer_look(rows, outer, options):
     return tuple(sorted(worth, key=lambda each: -each.mean)), points, how if worth else ""
 
 
-def _learnt(rows, options, model, measure, train, test, curve, end):
-    """The fit of a model on all training rows; scores of it, and of models of fewer rows, go into the curve.
+def _fits_of_shares(rows, options, fitted, train, end):
+    """(share, rows, model) of shares of the training rows, the largest first; ``fitted`` is that of all of them.
 
     A model of fewer rows is tuned on these alone: a kernel that was learnt on more rows would be too good for them.
     """
-    whole = refits.fitted(model, rows, train)
     for share in sorted(SHARES, reverse=True):
         part = train[: round(share * len(train))]
-        fewer = rows.take(part)
-        if len(part) < len(train) and (fewer.few or not told_apart(fewer)):
+        if len(part) == len(train):
+            yield share, part, fitted
             continue
-        if share < 1 and time.monotonic() > end:
-            break
-        seconds = None if end == np.inf else max(end - time.monotonic(), LEAST_SECONDS)
-        fitted = whole if share == 1 else searched(fewer, options, seconds).best_estimator_
-        scores = [_scored(fitted, measure, rows, each) for each in (part[:MOST_TESTED], test)]
-        curve[share].append((len(part), *scores))
-    return whole
+        fewer = rows.take(part)
+        if time.monotonic() > end:
+            return
+        if not fewer.few and told_apart(fewer):
+            seconds = None if end == np.inf else max(end - time.monotonic(), LEAST_SECONDS)
+            yield share, part, searched(fewer, options, seconds).best_estimator_
 
 
 def _losses(fitted, measure, rows, test, repeats, rng, end):
