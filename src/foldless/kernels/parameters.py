@@ -114,7 +114,6 @@ class Width(Parameter):
         return (self._scale("gamma", X) * np.array(self.grid)).tolist()
 
     def _scale(self, name, X, sample_weight=None):
-        X = X if isinstance(X, np.ndarray) or sp.issparse(X) else to_host(X)
         variance = _variance(X, sample_weight)
         total = X.shape[1] * (np.sqrt(variance) if self.absolute else variance)
         if not np.isfinite(total):
