@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from foldless._engine.linalg.dispatch import require_memory
 from foldless._engine.linalg.types import MatrixLike, RandomStateLike
-from foldless.kernels.base import canonical
+from foldless.kernels.matrices import canonical
 from foldless.kernels.registry import GammaLike, KernelLike, check_symmetric, resolve
 
 __all__ = ["Reduced", "partition", "reduce_instances"]

@@ -41,7 +41,8 @@ from foldless.estimators.fisher import KernelFisherDiscriminant
 from foldless.estimators.lssvm import LSSVC, LSSVR
 from foldless.estimators.meta import OneAgainstAllClassifier, SlidingWindow
 from foldless.kernels import Custom, Linear, Precomputed, check_symmetric, resolve
-from foldless.kernels.base import Kernel, canonical
+from foldless.kernels.base import Kernel
+from foldless.kernels.matrices import canonical
 from foldless.kernels.registry import is_automatic
 
 POSITIVE = ("poly", "polynomial", "rbf", "laplacian", "cosine", "chi2")  # of scikit-learn's kernels by name

@@ -19,7 +19,7 @@ from foldless._engine.heldout.caution import caution, caution_of_call, caution_o
 from foldless._engine.linalg import host_dtype, is_tensor, on_host
 from foldless._engine.readout.codings import chosen_codes
 from foldless._engine.readout.strata import chance_if_below
-from foldless.kernels.base import canonical
+from foldless.kernels.matrices import canonical
 from foldless.kernels.parameters import did_you_mean
 from foldless.kernels.registry import check_symmetric
 

@@ -24,7 +24,7 @@ from foldless.estimators.base import KernelMachine
 from foldless.estimators.checks import as_stored, is_plain_target, validated_rows
 from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions, reads_one_state
 from foldless.estimators.tensors import require_numpy
-from foldless.kernels.base import canonical
+from foldless.kernels.matrices import canonical
 from foldless.kernels.registry import check_symmetric
 
 

@@ -45,8 +45,9 @@ from foldless._engine.linalg import (
     zeros,
 )
 from foldless._engine.linalg.types import Matrix
-from foldless.kernels.base import FeatureMap, Kernel, canonical, dense, dot, gram_of_all, scale
+from foldless.kernels.base import FeatureMap, Kernel, gram_of_all
 from foldless.kernels.landmarks import BLOCK, CHOICES, choose, factor
+from foldless.kernels.matrices import canonical, dense, dot, scale
 from foldless.kernels.parameters import DERIVED, Parameter
 
 JITTER = {8: 1e-10, 4: 1e-5}  # share of the mean diagonal that is added to k(Z, Z), by bytes: phi keeps half the digits

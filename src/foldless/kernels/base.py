@@ -18,20 +18,14 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import gen_batches
-from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from foldless._engine.linalg import (
     concat,
-    dots,
-    functions,
-    like,
-    namespace,
-    outer_square,
-    product,
     put,
     zeros,
 )
 from foldless._engine.linalg.types import Matrix
+from foldless.kernels.matrices import dot, squared_norms
 from foldless.kernels.parameters import Parametrised, Weights, Width, check_decorated
 
 MANY_ROWS = 8192  # from which on a Gram matrix is evaluated
@@ -362,29 +356,6 @@ def _named(part, values):
     return {f"{part}__{name}": value for name, value in values.items()}
 
 
-def dense(X):
-    """X as an array."""
-    return X.toarray() if sp.issparse(X) else X
-
-
-def canonical(X):
-    """X with one entry for each place, in order: a sparse matrix may hold several, which add up. X is not changed."""
-    if not sp.issparse(X):
-        return X
-    X = X.tocsr()
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-def dot(X, Z):
-    """X Z' as a dense, C-ordered array."""
-    if sp.issparse(X) or sp.issparse(Z):
-        return np.ascontiguousarray(safe_sparse_dot(X, Z.T, dense_output=True))
-    return outer_square(X) if X is Z else product(Z, X.T).T
-
-
 def gram_of_all(kernel, X):
     """The Gram matrix of X with itself; of many rows C-ordered, in blocks, so that nothing else of its size is held."""
     n = X.shape[0]
@@ -398,16 +369,3 @@ def gram_of_all(kernel, X):
             K = put(K, (rows, slice(rows.start)), block)
             K = put(K, (slice(rows.start), rows), block.T)
     return K
-
-
-def scale(X, factors):
-    """The columns of X times ``factors`` (a number or one per column)."""
-    if not np.ndim(factors):
-        return X * float(factors)
-    factors = like(X, factors)
-    return (X @ sp.diags_array(factors)).tocsr() if sp.issparse(X) else X * factors
-
-
-def squared_norms(X):
-    """|x|^2 of the rows."""
-    return dots(X, X) if not sp.issparse(X) and namespace(X) is not functions else row_norms(X, squared=True)

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from foldless._engine.linalg import take
 from foldless._engine.linalg.types import Matrix
-from foldless.kernels.base import Kernel, check_kernels, scale
+from foldless.kernels.base import Kernel, check_kernels
+from foldless.kernels.matrices import scale
 from foldless.kernels.parameters import Scales
 
 FEW = 8  # scales that a representation shows

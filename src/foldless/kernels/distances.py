@@ -21,7 +21,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 
 from foldless._engine.linalg import is_tensor, manhattan
 from foldless._engine.linalg.threads import n_threads
-from foldless.kernels.base import dot, scale
+from foldless.kernels.matrices import dot, scale
 
 TILE = 2**15  # entries of the rows of a tile
 MOST_ROWS = 512  # of a tile

@@ -33,8 +33,9 @@ from foldless._engine.linalg import (
     product,
 )
 from foldless._engine.linalg.types import Matrix
-from foldless.kernels.base import FeatureMap, Kernel, dense, dot, scale, squared_norms
+from foldless.kernels.base import FeatureMap, Kernel
 from foldless.kernels.distances import absolute_distances
+from foldless.kernels.matrices import dense, dot, scale, squared_norms
 from foldless.kernels.parameters import Number, Width
 
 LOOKED_AT = 1000  # rows from which spreads of columns are estimated

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from foldless._engine.linalg import copy, diagonal, eps, row_major, take
 from foldless._engine.linalg.types import Matrix
 from foldless.kernels.approximations import BasisFunctions
-from foldless.kernels.base import Kernel, Sum, dense
+from foldless.kernels.base import Kernel, Sum
 from foldless.kernels.formulas import RBF, Boolean, Cosine, Laplacian, Linear, Poly
+from foldless.kernels.matrices import dense
 from foldless.kernels.parameters import did_you_mean
 
 KernelLike: TypeAlias = str | Callable | Kernel

@@ -25,7 +25,8 @@ from foldless._engine import linalg
 from foldless._engine.heldout.rows import equal_rows
 from foldless._engine.precision import choose, cost
 from foldless._engine.precision.base import Precision, SingularBlockError
-from foldless.kernels.base import dot, gram_of_all
+from foldless.kernels.base import gram_of_all
+from foldless.kernels.matrices import dot
 
 MEAN = "mean"  # shift: the mean of the features, to be computed
 ARGUMENTS = ("kernel", "X", "alpha", "Q", "n_confounds", "origin", "root_w", "intercept", "shift")
