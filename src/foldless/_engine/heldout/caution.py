@@ -143,5 +143,5 @@ def _of_block(problem, rows, step):
 
 def _size(problem, rows, K, step):
     """Mean weighted diagonal of S, centred where there is an intercept; below 0 only where S is indefinite."""
-    weight = float(np.square(problem.verbs.to_host(problem.root_w)[rows]).mean())
+    weight = float(np.square(problem.verbs.to_host(problem.root_w)[rows]).mean()) if problem.weighted else 1.0
     return weight * float(K[:, ::step].diagonal().mean() - (K.mean() if problem.intercept else 0.0))
