@@ -28,7 +28,7 @@ CLASSES_OF_THEIR_ROOM = ("kernels", "precision")  # nobody else asks isinstance 
 # Rooms that use the library as users do. Their chains of imports are their own, and end where the library begins.
 USERS = ("tables", "report", "cli", "__main__")
 
-LONGEST_CHAIN = 19  # files, from one that imports nothing to one that nobody imports
+LONGEST_CHAIN = 20  # files, from one that imports nothing to one that nobody imports
 STEPS_INSIDE = 4  # imports one after the other that stay in a room; its __init__, which lists public names, is none
 FILE_LINES = 500
 TEST_LINES = 600

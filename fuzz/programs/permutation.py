@@ -59,8 +59,6 @@ def draw_case(rng, *, plain, most, c=None):
     d = sets.draw(rng, model.classifies, c=c, most=most, least=9, plain=plain, sparse=False)
     if d.y.ndim == 2 or (d.codes is None and np.ptp(d.y) == 0):
         d.y = d.y.reshape(d.n, -1)[:, 0]
-    if d.codes is None:
-        d.y = d.y.astype(d.dtype).astype(float)  # values that are permuted have the precision of X
     check_size(model, d)
     return model, d
 

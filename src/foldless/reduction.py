@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_consistent_length, check_random_state, check_X_y, column_or_1d, gen_batches
 from sklearn.utils.multiclass import type_of_target
 
-from foldless._engine.linalg.memory import require_memory
+from foldless._engine.linalg.dispatch import require_memory
 from foldless._engine.linalg.types import MatrixLike, RandomStateLike
-from foldless.kernels.base import canonical
+from foldless.kernels.matrices import canonical
 from foldless.kernels.registry import GammaLike, KernelLike, check_symmetric, resolve
 
 __all__ = ["Reduced", "partition", "reduce_instances"]

@@ -121,7 +121,7 @@ def test_scores_that_point_away_from_labels_are_stratified(name, shift, weighted
     X, w = rng.normal(size=(n, 3)) + shift * y[:, None], rng.integers(1, 4, n) / 2 if weighted else None
     model = clone(model).set_params(calibration="sigmoid", alpha=1e3)
     fitted = refit(model, X, y, slice(None), sample_weight=w)
-    scores = fitted._fitted_task.loo_scores(fitted._loo().whole)
+    scores = fitted._fitted_task.loo_scores(fitted._loo().full_fit)
     plain = fit_calibration("sigmoid", scores, y, n_classes, np.ones(n) if w is None else w)
     assert not plain.known
     result = chunked.cross_validate(model, chunked.arrays(X, y, sample_weight=w, rows=15), cv=None)
@@ -158,7 +158,7 @@ def test_fewer_rows_than_all_are_those_of_the_sample():
     sample = survey_of(CheckedRows(X, y, None, None, None, np.arange(N)), True, 90, 0).sample.numbers
     whole = refit(model, X, y, slice(None))
     assert result.n_scored == len(sample) == 90
-    scores, codes = whole._fitted_task.loo_scores(whole._loo().whole)[sample], (y[sample] == "yes").astype(int)
+    scores, codes = whole._fitted_task.loo_scores(whole._loo().full_fit)[sample], (y[sample] == "yes").astype(int)
     cut = best_cut(scores, codes == 1, np.ones(90))
     assert_close(result.estimator.decision_function(X), whole.decision_function(X) + whole._rule.cut - cut)
     expected = fit_calibration("sigmoid", scores, codes, 2, np.ones(90))

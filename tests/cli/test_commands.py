@@ -62,6 +62,19 @@ def test_report_writes_a_study_and_a_model_that_predicts(tmp_path):
     assert len(rows) == N
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_tune_learns_a_kernel_and_shows_its_scales(monkeypatch):
+    monkeypatch.setattr("foldless.tables.searching.FoldlessSearchCV", foldless.FoldlessSearchCV)
+    said = run("tune", "a.csv", "--target", "y").stdout
+    assert "Model: LSSVC, learnt kernel, alpha" in said
+    assert "Largest scales of features in the learnt kernel: a " in said
+    assert "[red]_" in said
+    assert run("predict", "a.foldless", "a.csv").stdout.count("\n") == N + 1
+    said = run("tune", "a.csv", "--target", "y", "--kernel", "rbf").stdout
+    assert "Model: LSSVC, rbf kernel, alpha" in said
+    assert "scales" not in said
+
+
 def test_json_is_all_that_is_printed():
     assert json.loads(run("tune", "a.csv", "--target", "y", "--json").stdout)["name"] == "LSSVC"
     assert json.loads(run("permute", "a.csv", "--target", "y", "--permutations", 9, "--json").stdout)["p_value"] == 0.1
@@ -72,7 +85,7 @@ def test_tune_and_permute_and_version(tmp_path):
     assert (tmp_path / "a.foldless").exists()
     said = run("permute", "a.csv", "--target", "y", "--permutations", 19, "--quiet").stdout
     assert "p = 0.05" in said
-    assert "Permutation test of a smaller search, of 5 settings: accuracy" in said
+    assert "Permutation test of a smaller search, of 5 settings of the kernel rbf: accuracy" in said
     assert "how often a score at least that good would occur if the features had nothing to do with the target" in said
     assert run("version").stdout.strip() == foldless.__version__
     assert "Survived" in run("report", "--help").stdout

@@ -102,8 +102,8 @@ def test_nan_coefficients_get_no_certificate(value):
 @every_penalty
 def test_a_matrix_that_went_wrong_gets_no_certificate(penalty):
     model = updated_model(LSSVR, penalty=penalty)
-    held = model._parts.whole.own_precision._held.array
-    vars(model._parts.whole.own_precision).pop("_diagonal", None)
+    held = model._parts.full_fit.own_precision._held.array
+    vars(model._parts.full_fit.own_precision).pop("_diagonal", None)
     held += 1e-3 * np.random.default_rng(0).normal(size=held.shape)
     certificate = model.unlearning_certificate()
     assert certificate.loo_difference > 1e-6
@@ -171,7 +171,7 @@ def test_drift_attribute_is_the_largest_residual_of_updates(kind, penalty):
     assert isinstance(model.drift_, float)
     assert model.drift_ < 1e-10
     assert pickle.loads(pickle.dumps(model)).drift_ == 0.0
-    held = model._parts.whole.own_precision._held.array
+    held = model._parts.full_fit.own_precision._held.array
     held += 1e-3 * np.random.default_rng(0).normal(size=held.shape)
     for row in range(30, 40):  # what went wrong is noticed, though not at once, and mended
         model.partial_fit(X[[row]], targets(kind, [row])).forget(0)

@@ -125,7 +125,7 @@ def test_confounds_are_about_the_mean_of_the_rows_that_are_left(penalty):
     model = LSSVR(gamma=0.1, penalty=penalty).fit(X[:20], VALUES[:20], confounds=confounds[:20])
     model.partial_fit(X[20:24], VALUES[20:24], confounds=confounds[20:24])
     model.forget([0, 2, 5])
-    assert model._parts.whole.own_precision.grows
+    assert model._parts.full_fit.own_precision.grows
     rest = np.delete(np.arange(24), [0, 2, 5])
     for origin in (model._fitted_task.problem.origin, model._confound_mean):
         np.testing.assert_allclose(origin, confounds[rest].mean(0), rtol=1e-14)
@@ -174,7 +174,7 @@ def test_traces_are_found_while_rows_are_in_the_model():
 
 @every_penalty
 def test_arrays_are_zero_at_forgotten_rows(penalty):
-    held = updated_model(LSSVR, penalty=penalty).forget([2, 7])._parts.whole.own_precision._held
+    held = updated_model(LSSVR, penalty=penalty).forget([2, 7])._parts.full_fit.own_precision._held
     for triangle in (np.tril(held.H), np.triu(held.Z)):
         assert not triangle[held.free].any()
         assert not triangle[:, held.free].any()
@@ -225,7 +225,7 @@ def state(item, path="model"):
     if isinstance(item, list | tuple):
         item = dict(enumerate(item))
     parts = item if isinstance(item, dict) else getattr(item, "__dict__", None)
-    if parts is None or isinstance(item, np.ndarray | type | types.FunctionType):
+    if parts is None or isinstance(item, np.ndarray | type | types.FunctionType | types.ModuleType):
         return {path: item}
     return {key: value for name, part in parts.items() for key, value in state(part, f"{path}.{name}").items()}
 

@@ -36,7 +36,7 @@ def overwrite_then_interrupt(monkeypatch, n_times=1, error=KeyboardInterrupt):
             raise error
         return inverse
 
-    monkeypatch.setattr(factored.linalg, "invert_lower_", interrupted)
+    monkeypatch.setattr(verbs, "invert_lower_", interrupted)
 
 
 every_call = {
@@ -97,7 +97,7 @@ def test_a_factor_that_cannot_be_made_again_is_inverted_in_a_copy(monkeypatch):
 
 
 def test_a_holder_can_be_pickled_before_and_after_its_inversion():
-    P = fitted()._loo().whole.own_precision
+    P = fitted()._loo().full_fit.own_precision
     before = pickle.loads(pickle.dumps(P))
     expected = P.diagonal()
     for copy in (before, pickle.loads(pickle.dumps(P))):
@@ -125,8 +125,8 @@ def test_threads_that_read_one_model_all_get_the_same_numbers(kind, quick_switch
 
 
 def test_a_solve_waits_for_the_inversion_of_another_thread(monkeypatch):
-    P = fitted()._loo().whole.own_precision
-    expected = fitted()._loo().whole.own_precision.apply(values[:, None])
+    P = fitted()._loo().full_fit.own_precision
+    expected = fitted()._loo().full_fit.own_precision.apply(values[:, None])
     overwritten, go_on, results = Event(), Event(), []
     invert = verbs.invert_lower_
 
@@ -136,7 +136,7 @@ def test_a_solve_waits_for_the_inversion_of_another_thread(monkeypatch):
         assert go_on.wait(10)
         return inverse
 
-    monkeypatch.setattr(factored.linalg, "invert_lower_", slow)
+    monkeypatch.setattr(verbs, "invert_lower_", slow)
     inverter = Thread(target=P.diagonal)
     inverter.start()
     assert overwritten.wait(10)
@@ -368,7 +368,7 @@ def test_an_interrupted_model_holds_no_second_matrix_and_tells_when_memory_is_sh
     expected = fitted().predict(new)
     with pytest.raises(KeyboardInterrupt):
         model.loo_predict()
-    holder = model._parts.whole.own_precision
+    holder = model._parts.full_fit.own_precision
     assert not [name for name, value in vars(holder).items() if np.size(value) >= N * N]
     with monkeypatch.context() as patch:
         patch.setattr(memory, "available_memory", lambda: N)

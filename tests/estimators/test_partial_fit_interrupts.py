@@ -89,7 +89,7 @@ def test_an_interrupt_while_the_array_is_replaced_changes_nothing(case_name):
     blocks, call = every_change_of_size[case_name]
 
     def size(model):
-        return len(model._parts.whole.own_precision._held)
+        return len(model._parts.full_fit.own_precision._held)
 
     model = large_model(*blocks)
     before = size(model)

@@ -97,7 +97,7 @@ def test_confounds_kept_in_the_score_equal_other_unpenalised_columns(case):
 def test_loo_with_confounds_of_all_rows_and_of_a_training_part_equals_refits(case, strategy):
     parts = TrainingParts(problem_of(case), labels_of(case), nested=True, strategy=strategy)
     train = odd_splits(case.shape[0])[3][0]
-    for model, rows in ((parts.whole, np.arange(case.shape[0])), (parts.part(train), train)):
+    for model, rows in ((parts.full_fit, np.arange(case.shape[0])), (parts.part(train), train)):
         loo = model.loo()
         expected = [refit_fits(case, rows[rows != i], [i])[0] for i in model.rows]
         assert_close(loo.fits[:, 0], np.array(expected))
@@ -107,7 +107,7 @@ def test_loo_with_confounds_of_all_rows_and_of_a_training_part_equals_refits(cas
 
 @every_case
 def test_pairs_left_out_with_confounds_equal_refits(case):
-    whole = TrainingParts(problem_of(case), labels_of(case)).whole
+    whole = TrainingParts(problem_of(case), labels_of(case)).full_fit
     pairs = np.array([[0, 1], [5, 2], [7, 13]])
     batch = whole.held_out(pairs)
     fits = batch.fits
@@ -122,7 +122,7 @@ def test_loo_models_with_confounds_at_new_points_equal_refits(case):
     """Confounds of the new points are taken as they are, or each model takes them at the mean of its own rows."""
     n = case.shape[0] - 5
     old, new = np.arange(n), np.arange(n, n + 5)
-    whole = TrainingParts(problem_of(case).subset(old), labels_of(case)[old]).whole
+    whole = TrainingParts(problem_of(case).subset(old), labels_of(case)[old]).full_fit
     Q = np.hstack([case.Q, two_confounds(case)])
     w = case.w.copy()
     w[new] = 0.0  # part of the kernel matrix, not of the data
@@ -196,7 +196,7 @@ def test_features_of_one_dimension_have_one_axis_whatever_confounds_tell_of_the_
     X = np.column_stack([one, 2 * one + 1])
     model = KernelFisherDiscriminant("linear", alpha=0.1).fit(X, codes, confounds=C)
     assert np.all(model.transform(X)[:, 1:] == 0)
-    moments = model._loo().whole.loo().moments()
+    moments = model._loo().full_fit.loo().moments()
     scalings, _, _ = Discriminant(4).axes(moments)
     assert np.all(scalings[:, :, 1:] == 0)
 

@@ -62,14 +62,14 @@ def test_training_parts_and_leave_one_out_equal_refits(n, q, weighted, strategy)
     w = np.random.default_rng(1).uniform(0.5, 2.0, n) if weighted else None
     K, options = oracle(X, q, w=w)
     parts = TrainingParts(problem_of(X, q=q, sample_weight=w), Y, nested=True, strategy=strategy)
-    assert parts.whole.choice.startswith("low rank: 12 features for 60 rows" if n == 60 else "factored")
+    assert parts.full_fit.choice.startswith("low rank: 12 features for 60 rows" if n == 60 else "factored")
     everything = np.arange(n)
     for train, _ in odd_splits(n):
         part = parts.part(train)
         expected = reference.heldout_fits(K, Y, train, everything, ALPHA, **options)
         assert_close(part.fits(everything), expected)
     expected = [reference.heldout_fits(K, Y, np.delete(everything, i), [i], ALPHA, **options)[0] for i in everything]
-    assert_close(parts.whole.loo().fits[:, 0], np.array(expected))
+    assert_close(parts.full_fit.loo().fits[:, 0], np.array(expected))
     path = loo_path(parts.problem, everything, Y, [ALPHA, 10.0])
     assert_close(Y - path[0], np.array(expected))
 
@@ -80,7 +80,7 @@ def test_features_are_evaluated_once(n):
     problem = problem_of(X)
     CALLS.clear()
     for alpha in (0.1, 1.0):
-        whole = TrainingParts(problem.replace(alpha=alpha), Y, strategy="part").whole
+        whole = TrainingParts(problem.replace(alpha=alpha), Y, strategy="part").full_fit
         assert np.isfinite(whole.loo().fits).all()
         whole.without(np.arange(5)).fits(np.arange(n))
     problem.restricted(np.arange(n - 4)).precision(np.arange(n - 4))

@@ -24,7 +24,7 @@ def target(case):
 
 @every_case
 def test_leave_one_out_equals_refits(case):
-    whole = TrainingParts(case.problem(), target(case)).whole
+    whole = TrainingParts(case.problem(), target(case)).full_fit
     loo = whole.loo()
     fits = loo.fits[:, 0]
     expected = loo_fits(case.K, case.Y, case.alpha, at=whole.rows, **case.oracle)
@@ -108,7 +108,7 @@ def test_leave_one_out_inside_a_training_part_equals_a_double_refit(case, strate
 
 @every_case
 def test_pairs_left_out_together_equal_refits(case):
-    whole = TrainingParts(case.problem(), target(case)).whole
+    whole = TrainingParts(case.problem(), target(case)).full_fit
     pairs = np.array([[0, 1], [5, 2], [7, 16]])
     batch = whole.held_out(pairs)
     fits = batch.fits
@@ -125,7 +125,7 @@ def test_leave_one_out_models_at_new_points_equal_refits(case):
     """The last five rows are the new points; the rest is the data."""
     n = len(case.K) - 5
     old, new = np.arange(n), np.arange(n, n + 5)
-    whole = TrainingParts(case.problem().subset(old), target(case)[old]).whole
+    whole = TrainingParts(case.problem().subset(old), target(case)[old]).full_fit
     F = whole.loo_at(case.X[new], case.Q[new].astype(case.dtype))
     for i in (0, 3, len(whole.rows) - 1):
         rest = np.setdiff1d(old, whole.rows[i])
@@ -160,8 +160,8 @@ def test_changing_y_leaves_P_identical():
 def test_shuffling_rows_shuffles_results():
     case = Case(weights="random")
     order = np.random.default_rng(0).permutation(26)
-    one = TrainingParts(case.problem(), case.Y).whole.loo().fits[order]
-    two = TrainingParts(case.problem().subset(order), case.Y[order]).whole.loo().fits
+    one = TrainingParts(case.problem(), case.Y).full_fit.loo().fits[order]
+    two = TrainingParts(case.problem().subset(order), case.Y[order]).full_fit.loo().fits
     assert_close(two, one)
 
 
@@ -173,8 +173,8 @@ def test_a_row_of_weight_two_is_fitted_like_a_doubled_row(kernel):
     w[3] = 2
     problem = problem.replace(root_w=np.sqrt(w))
     doubled = np.r_[np.arange(26), 3]
-    one = TrainingParts(problem, case.Y).whole.fits(np.arange(26))
-    two = TrainingParts(case.problem().subset(doubled), case.Y[doubled]).whole.fits(np.arange(26))
+    one = TrainingParts(problem, case.Y).full_fit.fits(np.arange(26))
+    two = TrainingParts(case.problem().subset(doubled), case.Y[doubled]).full_fit.fits(np.arange(26))
     assert_close(one, two)
 
 
@@ -215,7 +215,7 @@ every_removal = pytest.mark.parametrize("which", REMOVED)
 
 
 def part_of(case, which):
-    whole = TrainingParts(case.problem(), target(case)).whole
+    whole = TrainingParts(case.problem(), target(case)).full_fit
     return TrainingPart.of(whole, np.array(REMOVED[which](len(whole.rows))))
 
 

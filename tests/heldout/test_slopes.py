@@ -37,7 +37,7 @@ def test_mean_squared_slopes_equal_those_of_refits(kernel, folds, intercept):
         np.square(refitted_slopes(kernel, X, Y, weights, held_out, row, intercept)).sum(1) for row, held_out in pairs
     ]
     expected = np.average(squares, axis=0, weights=weights[[row for row, _ in pairs]])
-    solution = model._loo().whole
+    solution = model._loo().full_fit
     result = mean_squared_slopes(solution, folds, 100, np.random.RandomState(0))
     np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-8)
 
@@ -46,7 +46,7 @@ def test_mean_squared_slopes_equal_those_of_refits(kernel, folds, intercept):
 def test_a_sample_of_rows_has_slopes_near_those_of_all(folds):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(40, 3))
-    solution = LSSVR(gamma=0.3).fit(X, np.sin(2 * X[:, 0]))._loo().whole
+    solution = LSSVR(gamma=0.3).fit(X, np.sin(2 * X[:, 0]))._loo().full_fit
     of_all = mean_squared_slopes(solution, folds, 40, np.random.RandomState(0))
     some = mean_squared_slopes(solution, folds, 16, np.random.RandomState(0))
     assert of_all.argmax() == some.argmax() == 0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import foldless._engine.linalg.memory as memory
+from foldless._engine.linalg.dispatch import require_memory
 
 
 def group(folder, limit, current, inactive):
@@ -47,16 +48,16 @@ def test_free_memory_is_a_number_of_bytes_here():
 def message_for(monkeypatch, free, shape, dtype, arrays=1.0):
     monkeypatch.setattr(memory, "available_memory", lambda: free)
     with pytest.raises(MemoryError) as error:
-        memory.require_memory(shape, dtype, "P", arrays)
+        require_memory(shape, dtype, "P", arrays)
     return str(error.value)
 
 
 def test_the_number_of_rows_that_would_fit_does_fit(monkeypatch):
     message = message_for(monkeypatch, 10**9, (30_000, 30_000), np.float64, 2)
     rows = int(re.search(r"about (\d+) fit", message)[1])
-    memory.require_memory((rows, rows), np.float64, "P", 2)
+    require_memory((rows, rows), np.float64, "P", 2)
     with pytest.raises(MemoryError):
-        memory.require_memory((rows + 2, rows + 2), np.float64, "P", 2)
+        require_memory((rows + 2, rows + 2), np.float64, "P", 2)
 
 
 def test_float32_is_said_to_suffice_only_where_it_does(monkeypatch):

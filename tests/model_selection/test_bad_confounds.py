@@ -79,7 +79,7 @@ def test_training_part_without_rows_of_a_confound_level_is_refused(strategy, mon
         part.loo()
     assert isinstance(part, TrainingPart) == (strategy == "part")
     with pytest.raises(ValueError, match="confounds: column 2"):
-        model._loo().whole.held_out(np.array([[1, 2], [4, 5]]))
+        model._loo().full_fit.held_out(np.array([[1, 2], [4, 5]]))
 
 
 def test_estimators_without_confounds_refuse_them():

@@ -21,6 +21,7 @@ from foldless.model_selection import (
     Optimizer,
     _landmark_search,
     cross_val_score,
+    explain,
     nested_cross_validate,
     permutation_test_score,
 )
@@ -368,3 +369,9 @@ def test_a_time_limit_covers_the_learning_of_the_kernel():
         search.fit(X, y)
     assert len(search.landmark_path_) == 1
     assert search.score(X, y) > 0.5
+
+
+def test_explain_says_that_the_kernel_is_relearnt():
+    X, y = exclusive_or(40, 3)
+    assert "learns its kernel there" in str(explain(FoldlessSearchCV(LSSVC("auto")), X, y, cv=5))
+    assert "learns its kernel" not in str(explain(FoldlessSearchCV(LSSVC()), X, y, cv=5))

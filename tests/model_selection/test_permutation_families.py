@@ -12,7 +12,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-import foldless._sklearn.permutation as bridge
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless._engine.permutation.strategies import Batched
 from foldless.model_selection import Confounds, PermutationTestResult, RefitWarning, permutation_test_score
@@ -144,16 +143,17 @@ def test_a_list_of_rows_is_no_family():
     assert np.ndim(result.score) == 0
 
 
-def test_processes_give_the_same_family(monkeypatch):
+def test_processes_give_the_same_family():
     """Of a search, of a family, of a generalisation."""
-    monkeypatch.setattr(bridge, "TOGETHER", 4)
     for estimator, data, generalise in (
         (FoldlessSearchCV(LSSVC(), GRID), X, False),
         (LSSVC(gamma=0.1), TIMES, False),
         (LSSVC(gamma=0.1), TIMES, True),
     ):
-        options = {"cv": CV, "n_permutations": 9, "generalise": generalise}
-        one, two = (permutation_test_score(estimator, data, THREE, n_jobs=jobs, **options) for jobs in (1, 2))
+        options = {"cv": CV, "n_permutations": 9, "generalise": generalise, "labelings_of_search": 4}
+        one, two = (
+            permutation_test_in_memory(2**29, estimator, data, THREE, n_jobs=jobs, **options) for jobs in (1, 2)
+        )
         np.testing.assert_array_equal(one.permutation_scores, two.permutation_scores)
         assert one.best_params == two.best_params
 

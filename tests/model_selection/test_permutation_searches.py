@@ -14,7 +14,6 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics import make_scorer
 from sklearn.metrics.pairwise import rbf_kernel
 
-import foldless._sklearn.permutation as bridge
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless._engine.permutation.strategies import BatchedGrid
 from foldless.criteria import resolve
@@ -305,15 +304,15 @@ def test_containers_give_the_same_scores_and_choices(form, choices):
 @pytest.mark.many_cases
 @pytest.mark.parametrize("case", ["LSSVC, 3 classes", "KFDA, 4 classes, low rank", "LSSVC coef", "LSSVR outputs"])
 @pytest.mark.parametrize("inner", [None, skl.KFold(3)], ids=["leave-one-out", "KFold"])
-def test_batches_of_labelings_change_nothing(case, inner, choices, monkeypatch):
+def test_batches_of_labelings_change_nothing(case, inner, choices):
     estimator, y, grid = SEARCHES[case]
     search = FoldlessSearchCV(estimator, grid, cv=inner)
     whole = permutation_test_score(search, X, y, cv=OUTER, n_permutations=12)
     before = list(choices)
     for together, limit in ((5, 2**29), (256, 1), (5, 8 * 8 * N * 3 * 2), (1, 1)):
         choices.clear()
-        monkeypatch.setattr(bridge, "TOGETHER", together)
-        other = permutation_test_in_memory(limit, search, X, y, cv=OUTER, n_permutations=12)
+        options = {"cv": OUTER, "n_permutations": 12, "labelings_of_search": together}
+        other = permutation_test_in_memory(limit, search, X, y, **options)
         assert_close(other.permutation_scores, whole.permutation_scores)
         assert choices == before
         assert other.best_params == whole.best_params

@@ -128,7 +128,7 @@ def test_the_task_of_known_targets_is_that_of_y():
             expected = access.task_of(estimator, features, y, weight)
             for name in ("Y", "codes", "calibration_weights"):
                 assert_array_equal(getattr(found.task, name), getattr(expected.task, name))
-            assert found.task.Y.dtype == features.dtype
+            assert found.task.Y.dtype == expected.task.Y.dtype
             assert_allclose(found.task.problem.root_w, expected.task.problem.root_w, rtol=1e-6)
             assert repr(found.task.problem.kernel) == repr(expected.task.problem.kernel)
             assert found.flat == expected.flat

@@ -154,7 +154,7 @@ def test_losses_of_a_grid_equal_those_of_scikit_learns_loop(case, splitter):
 
 
 @pytest.mark.parametrize("weight", ["auto", None, "balanced", "sample_weight"])
-@pytest.mark.parametrize("criterion", [name for name, each in CRITERIA.items() if not each.whole])
+@pytest.mark.parametrize("criterion", [name for name, each in CRITERIA.items() if not each.of_decisions])
 def test_every_criterion_and_weighting_equals_refits(criterion, weight):
     """Whatever is listed, from held-out fits of the loop."""
     w = WEIGHT.copy()

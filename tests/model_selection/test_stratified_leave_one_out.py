@@ -64,7 +64,7 @@ def test_sets_hold_the_classes_in_their_shares_and_every_row_once(sizes):
 def test_stratified_scores_equal_refits(model, sizes):
     X, y = classes_of(sizes)
     fitted = clone(model).fit(X, y)
-    whole = fitted._fitted_task.loo_scores(fitted._loo().whole)
+    whole = fitted._fitted_task.loo_scores(fitted._loo().full_fit)
     right = []
     for test in stratified_sets(y, by_margin(whole, y)):
         train = np.delete(np.arange(len(y)), test)
@@ -232,7 +232,7 @@ def test_a_model_that_names_the_larger_class_alone_is_not_below_chance():
 def test_calibration_takes_stratified_scores_where_those_of_leave_one_out_point_away(kind):
     X, y = classes_of((30, 30))
     model = LSSVC("linear", alpha=1e4, calibration=kind).fit(X, y)
-    task, whole = model._fitted_task, model._loo().whole
+    task, whole = model._fitted_task, model._loo().full_fit
     loo = model.loo_decision_function()
     assert not fit_calibration(kind, loo, y, 2, np.ones(60)).known
     fairer = task.stratified_scores(whole, loo)

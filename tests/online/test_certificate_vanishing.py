@@ -55,7 +55,7 @@ def test_the_certificate_of_a_right_model_holds(make, kernel, penalty, alpha):
 @every_penalty
 def test_the_certificate_of_a_wrong_model_does_not_hold(make, kernel, penalty):
     model = make(kernel=kernel, gamma=0.3, alpha=0.1, penalty=penalty)
-    change = 1e3 * model.unlearning_certificate().limit * model._parts.whole.target_scale.max()
+    change = 1e3 * model.unlearning_certificate().limit * model._parts.full_fit.target_scale.max()
     for part in ("_dual", "_offset", "_weights", "_confound_B"):
         values = getattr(model, part)
         if values is not None and np.size(values):
@@ -70,9 +70,9 @@ def test_the_certificate_of_a_wrong_model_does_not_hold(make, kernel, penalty):
 def test_the_certificate_of_a_wrong_P_does_not_hold(penalty):
     model = updated(LSSVR(gamma=0.3, alpha=0.1, penalty=penalty), X, Y)
     assert model.unlearning_certificate().holds
-    square, slots = model._parts.whole.own_precision._held, model._parts.whole.own_precision.slots
+    square, slots = model._parts.full_fit.own_precision._held, model._parts.full_fit.own_precision.slots
     square.H[slots[3], slots[3]] *= 1 + 1e-5
-    vars(model._parts.whole.own_precision).pop("_diagonal", None)
+    vars(model._parts.full_fit.own_precision).pop("_diagonal", None)
     found = model.unlearning_certificate()
     assert not found.holds
     assert found.difference < 1e-10 < found.loo_difference

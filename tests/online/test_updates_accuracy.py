@@ -20,7 +20,7 @@ def excess_error(model, X):
 
     That is max(1e-8, 1e3 eps cond(M)) of the size of the targets, or of the values where they are larger.
     """
-    task, whole = model._fitted_task, model._parts.whole
+    task, whole = model._fitted_task, model._parts.full_fit
     new = updates.solve_anew(task.problem, task.Y)
     smallest, largest = certificate.eigenvalue_range(task.problem, new.rows)
     allowed = max(1e-8, 1e3 * EPS * largest / smallest)
@@ -89,11 +89,11 @@ def test_updates_with_coefficient_penalty_equal_new_fit_at_any_alpha(alpha):
     for gone in ([1, 5, 7], [0], [2, 3]):
         model.forget(gone)
     if alpha >= 1e-3:
-        assert isinstance(model._parts.whole.own_precision, Growing)
+        assert isinstance(model._parts.full_fit.own_precision, Growing)
     assert excess_error(model, X) < 1
     if alpha >= 1:
         new = updates.solve_anew(model._fitted_task.problem, model._fitted_task.Y)
-        assert_close(model._parts.whole.loo().E, new.loo().E, rtol=1e-12)
+        assert_close(model._parts.full_fit.loo().E, new.loo().E, rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(6))

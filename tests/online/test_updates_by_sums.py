@@ -124,7 +124,7 @@ def test_sums_are_made_anew_where_they_lose_digits_and_not_otherwise(monkeypatch
 def test_no_mean_of_rows_that_have_left_is_kept():
     model = LSSVC("linear").fit(X[:60], TWO[:60], sample_weight=WEIGHTS[:60])
     model.partial_fit(X[60:], TWO[60:], sample_weight=WEIGHTS[60:]).forget(np.arange(5))
-    kept = model._parts.whole.sums
+    kept = model._parts.full_fit.sums
     mean = np.average(X[5:], axis=0, weights=WEIGHTS[5:])
     assert_close(kept.origin, mean)
     rows = np.sqrt(WEIGHTS[5:, None]) * (X[5:] - mean)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from foldless._engine.linalg import functions
 from foldless._engine.precision import digits
 from foldless._engine.precision.factored import Factored
 
@@ -34,10 +35,10 @@ def holder(rank, alpha, n=12):
 @pytest.mark.parametrize("rank", [3, 8])
 def test_rows_beyond_the_rank_are_counted_at_a_tiny_alpha(rank):
     P, size = holder(rank, 1e-10)
-    assert digits.rows_beyond_rank(P, size, np.dtype(float)) == pytest.approx(12 - rank - 1, abs=1e-4)
+    assert digits.rows_beyond_rank(P, size, functions) == pytest.approx(12 - rank - 1, abs=1e-4)
 
 
 @pytest.mark.parametrize(("rank", "alpha"), [(3, 1e-3), (12, 1e-10)])
 def test_no_rows_are_beyond_the_rank_of_regular_matrices_or_with_a_penalty(rank, alpha):
     P, size = holder(rank, alpha)
-    assert digits.rows_beyond_rank(P, size, np.dtype(float)) == np.inf
+    assert digits.rows_beyond_rank(P, size, functions) == np.inf

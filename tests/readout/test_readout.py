@@ -52,7 +52,7 @@ def test_discriminant_scores_equal_the_eigenproblem_refitted_on_the_training_par
 @pytest.mark.parametrize("c", [3, 5])
 def test_discriminant_scores_of_many_training_parts_equal_one_by_one(c):
     codes, w, K, holdout = make(c, True, True)
-    loo = holdout.whole.loo()
+    loo = holdout.full_fit.loo()
     readout = Discriminant(c, priors=tuple(np.arange(1, c + 1) / sum(range(1, c + 1))))
     batch = readout.scores(loo.fits, loo.moments())[:, 0]
     for i in (0, 7, 29):
@@ -64,9 +64,9 @@ def test_discriminant_scores_of_many_training_parts_equal_one_by_one(c):
 def test_two_class_discriminant_is_the_multi_class_path_with_two_columns():
     """Nearest centroid in one dimension: the sign of decision_1 - decision_0 is the side of the midpoint."""
     *_, holdout = make(2, False, True)
-    moments = holdout.whole.moments()
+    moments = holdout.full_fit.moments()
     readout = Discriminant(2, "centroid")
-    fits = holdout.whole.fits(np.arange(N))
+    fits = holdout.full_fit.fits(np.arange(N))
     scalings, centroids, _ = readout.axes(moments)
     z = (fits @ scalings)[:, 0]
     midpoint = centroids.mean()
@@ -92,8 +92,8 @@ def test_fisher_and_pm1_scores_are_regressions_on_their_targets(weighted):
 def test_the_bias_of_the_fisher_coding_is_minus_the_mean_projection():
     """Cawley & Talbot 2003, after eq. 4: b = -alpha'(l1 M1 + l2 M2) / l, here the mean of the fits is 0."""
     *_, holdout = make(2, False, True)
-    fits = holdout.whole.fits(np.arange(N))
-    assert abs(Discriminant(2, "fisher").scores(fits, holdout.whole.moments()).mean()) < 1e-12
+    fits = holdout.full_fit.fits(np.arange(N))
+    assert abs(Discriminant(2, "fisher").scores(fits, holdout.full_fit.moments()).mean()) < 1e-12
 
 
 def test_one_against_all_targets():
@@ -119,7 +119,7 @@ def test_discriminants_separate_a_class_of_identical_rows_without_overflow():
     S = np.kron(np.eye(2), np.ones((3, 3)))
     problem = Problem.of(kernels.Precomputed(), S, alpha=1e-9, Q=np.ones((6, 1)))
     holdout = TrainingParts(problem, indicator(np.repeat([0, 1], 3), 2, float))
-    scores = Discriminant(2, "centroid").scores(holdout.whole.fits(np.arange(6)), holdout.whole.moments())
+    scores = Discriminant(2, "centroid").scores(holdout.full_fit.fits(np.arange(6)), holdout.full_fit.moments())
     assert np.isfinite(scores).all()
     np.testing.assert_array_equal(scores > 0, [False] * 3 + [True] * 3)
 

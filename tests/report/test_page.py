@@ -16,6 +16,7 @@ pytest.importorskip("jinja2", reason="reports need the extra cli")
 from foldless.inspection import CalibrationDisplay, InfluenceDisplay, MarginsDisplay, PermutationDisplay
 from foldless.report import confusion, curves, html, rows, scores, search, svg, tables, words, write
 from foldless.report.summary import verdict
+from foldless.tables import parts
 from support.studies import study
 
 VOID = {"meta", "link", "br", "img", "input"}
@@ -308,6 +309,39 @@ def test_settings_are_compared_on_as_many_rows():
     found = search.search(replace(some, model=replace(some.model, trials=tuple(trials))))
     assert_allclose(drawn(found), places(found, range(1, 7), [2, 1, 1, 1.5, 2, 1]), atol=0.051)
     assert "with those on as many rows" in found.text
+
+
+def with_learnt_kernel(n_features, landmarks=0):
+    numbers = {"gaussian_weight": 0.25, "gaussian_gamma": 0.01, "laplacian_weight": 0.75, "laplacian_gamma": 0.02}
+    scales = tuple(parts.FeatureScale(f"column {k}", float(max(n_features - 3 - k, 0))) for k in range(n_features))
+    some = study()
+    return replace(
+        some,
+        model=replace(
+            some.model, kernel="learnt", params={"alpha": 1.0, **numbers}, landmarks=landmarks, scales=scales
+        ),
+    )
+
+
+def test_the_largest_scales_of_a_learnt_kernel_are_bars():
+    found = search.scales(with_learnt_kernel(20))
+    lengths = [float(width) for width in re.findall(r'<rect[^>]* width="([\d.]+)"', str(found.plot.drawn("t", "t")))]
+    assert_allclose(np.array(lengths) / lengths[0], np.arange(17, 2, -1) / 17, atol=0.01)
+    assert "“column 0” (17), “column 1” (16), “column 2” (15)" in found.text
+    assert "Shown are 15 of 20 features. 3 features have the scale 0." in found.text
+    assert search.scales(study()) is None
+
+
+def test_a_learnt_kernel_is_told_by_its_weights_and_widths():
+    text = Page(html(with_learnt_kernel(4, landmarks=500))).text
+    assert "a kernel that the search has learnt, the sum of a Gaussian and a Laplacian one" in text
+    assert "approximated by 500 landmarks" in text
+    for name in ("gaussian_weight", "gaussian_gamma", "laplacian_weight", "laplacian_gamma"):
+        assert tables.MEANINGS[name] in text
+    assert "What the learnt kernel looks at" in text
+    named = Page(html(study())).text
+    assert "with the kernel rbf" in named
+    assert "What the learnt kernel looks at" not in named
 
 
 def test_intervals_are_told_by_their_names():

@@ -13,6 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from foldless._sklearn.confounded import given_confounds
+from foldless._sklearn.permutation_spec import BatchLimits
 from foldless._sklearn.request import PermutationRequest
 from foldless.model_selection import permutation_test_score
 from foldless.model_selection._patterns import run_pattern_test
@@ -85,14 +86,15 @@ def check_scores(
     return result
 
 
-def permutation_test_in_memory(memory_limit, estimator, X, y, **options):
+def permutation_test_in_memory(memory, estimator, X, y, *, labelings_of_search=256, **options):
     """permutation_test_score with so many bytes for the columns that are worked on at a time."""
-    return run_permutation_test(PermutationRequest(estimator, X, y, **options), memory_limit)
+    limits = BatchLimits(memory, labelings_of_search)
+    return run_permutation_test(PermutationRequest(estimator, X, y, **options), limits)
 
 
-def pattern_test_in_memory(memory_limit, estimator, X, y, **options):
+def pattern_test_in_memory(memory, estimator, X, y, **options):
     """permutation_test_pattern with so many bytes for the columns that are worked on at a time."""
-    return run_pattern_test(PermutationRequest(estimator, X, y, **options), memory_limit)
+    return run_pattern_test(PermutationRequest(estimator, X, y, **options), BatchLimits(memory))
 
 
 def _margin(truth, decision):

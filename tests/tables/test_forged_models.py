@@ -198,6 +198,11 @@ def kernel(described):
     return lambda state: {"params": state["params"] | {"kernel": described}}
 
 
+def scaled(scales, inner=None):
+    """The description of a kernel of scaled features."""
+    return {"class": "Scaled", "kernel": inner or {"class": "Laplacian", "gamma": 0.3}, "scales": scales}
+
+
 STATES = {
     "rows, as many as would take hours": ("table", zeros(100_000), "is larger than any of a file of"),
     "rows, as many as would take a minute": ("table", zeros(3000), "is larger than any of a file of"),
@@ -212,6 +217,19 @@ STATES = {
         kernel({"class": "Sum", "terms": [{"class": "Linear"}, {"class": "Nystroem", "kernel": {"class": "RBF"}}]}),
         "decides otherwise",
     ),
+    "landmarks of scaled features": (
+        "table",
+        kernel(scaled(np.ones(6), {"class": "Nystroem", "kernel": {"class": "RBF"}, "n_landmarks": 10**9})),
+        "larger",
+    ),
+    "scales of other features": ("table", kernel(scaled(np.ones(10**6))), "one number for each of the 6"),
+    "scales of no features": ("table", kernel(scaled(np.ones(0))), "one number for each of the 6"),
+    "negative scales": ("table", kernel(scaled(-np.ones(6))), "scales"),
+    "scales without end": ("table", kernel(scaled(np.full(6, np.inf))), "scales"),
+    "scales that are texts": ("table", kernel(scaled(np.array(["1"] * 6))), "not words and numbers"),
+    "scales of objects": ("table", kernel(scaled(np.array([{}] * 6, dtype=object))), "not words and numbers"),
+    "scaled without a kernel": ("table", kernel(scaled(np.ones(6), "rbf")), "kernel"),
+    "other scales": ("table", kernel(scaled(np.arange(6.0))), "decides otherwise"),
     "a kernel of another kind": ("table", kernel({"class": "Custom", "function": "print"}), "not words and numbers"),
     "a parameter that is none": ("table", kernel({"class": "Nystroem", "as_seen": True}), "not words and numbers"),
     "another kernel": ("table", lambda s: {"params": s["params"] | {"kernel": "laplacian"}}, "decides otherwise"),

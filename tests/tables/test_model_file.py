@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 pd = pytest.importorskip("pandas", reason="tables need the extra cli")
 sio = pytest.importorskip("skops.io", reason="tables need the extra cli")
 
-from foldless.kernels import RBF, Custom, Laplacian, Linear, Nystroem, On, Poly, RandomFeatures  # noqa: E402
+from foldless.kernels import RBF, Custom, Laplacian, Linear, Nystroem, On, Poly, RandomFeatures, Scaled  # noqa: E402
 from foldless.tables import Table, TableError, Wishes, load_model, pipeline, prepare, save_model  # noqa: E402
 
 RNG = np.random.default_rng(0)
@@ -137,7 +137,15 @@ every_kernel = {
     "widths": lambda width: RBF(np.linspace(0.1, 0.5, width)),
     "sum": lambda width: 0.5 * RBF("scale") + Nystroem(Poly(), 9) * Linear(),
     "a formula": lambda width: Poly(0.3, 2),
+    "a kernel to learn": lambda width: "auto",
+    "a learnt kernel": lambda width: learnt(width),
+    "landmarks of a learnt kernel": lambda width: Nystroem(learnt(width), 12),
 }
+
+
+def learnt(width):
+    """What a search with kernel="auto" ends with; one feature is left out."""
+    return 0.3 * RBF(0.1) + 0.7 * Scaled(Laplacian(0.2), np.linspace(0.0, 2.0, width))
 
 
 @pytest.mark.parametrize("case", every_kernel)
@@ -148,6 +156,15 @@ def test_kernels_that_are_objects_survive(tmp_path, case):
     again = load_model(tmp_path / "m").pipeline
     assert repr(again[-1].kernel) == repr(model[-1].kernel).replace("np.int64(20)", "20")
     assert_allclose(again.decision_function(rows.X), model.decision_function(rows.X), rtol=1e-9, atol=1e-12)
+
+
+def test_all_scales_of_a_learnt_kernel_survive(tmp_path):
+    saved(tmp_path / "m")
+    width = load_model(tmp_path / "m").pipeline[-1].n_features_in_
+    _, model = saved(tmp_path / "m", kernel=learnt(width))
+    again = load_model(tmp_path / "m").pipeline[-1].kernel
+    assert again == model[-1].kernel == learnt(width)
+    assert_array_equal(again.terms[1].scales, np.linspace(0.0, 2.0, width))
 
 
 @pytest.mark.parametrize("kernel", [On([0, 1], RBF(0.1)), Custom(rbf_kernel)], ids=["columns", "a function"])

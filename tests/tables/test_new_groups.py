@@ -23,7 +23,9 @@ SIZE = 8  # rows of a group
 def small(monkeypatch):
     monkeypatch.setattr(
         "foldless.tables.searching.FoldlessSearchCV",
-        partial(FoldlessSearchCV, param_grid={"model__alpha": [0.1, 1.0], "model__gamma": [0.3]}),
+        partial(
+            FoldlessSearchCV, param_grid={"model__kernel": ["rbf"], "model__alpha": [0.1, 1.0], "model__gamma": [0.3]}
+        ),
     )
 
 

@@ -18,7 +18,7 @@ pytest.importorskip("skops", reason="tables need the extra cli")
 from foldless import FoldlessSearchCV, tables  # noqa: E402
 from foldless.model_selection import nested_cross_validate  # noqa: E402
 from foldless.tables import Options, Run, Study, Table, TableError, Wishes, outer_folds, prepare  # noqa: E402
-from foldless.tables.estimating import left_out, tune  # noqa: E402
+from foldless.tables.estimating import left_out, nested, tune  # noqa: E402
 from foldless.tables.folds import blind_folds  # noqa: E402
 from foldless.tables.looking import closer_look  # noqa: E402
 from foldless.tables.scores import ROC, measures  # noqa: E402
@@ -100,19 +100,24 @@ def test_sparse_features_stay_sparse():
 
 
 def test_many_rows_are_approximated_and_told(monkeypatch):
-    for module in ("preparing", "estimating"):
-        monkeypatch.setattr(f"foldless.tables.{module}.EXACT_ROWS", 40)
-    monkeypatch.setattr("foldless.tables.preparing.N_LANDMARKS", 10)
-    run = Run(table(), Wishes("y"))
+    approximate_beyond(40, monkeypatch)
+    run = Run(table(600), Wishes("y"), Options(kernel="rbf"))
     chosen, model = run.tuned()
-    assert repr(model[-1].kernel) == "Nystroem('rbf', n_landmarks=10)"
+    assert repr(model[-1].kernel) == "Nystroem('rbf', n_landmarks=500)"
     assert chosen.kernel == "rbf"
     assert set(chosen.params) == {"alpha", "gamma"}
+    assert chosen.landmarks == 500
     assert run.notes()[0].startswith("Approximation")
+    assert "that of 500 landmarks" in run.notes(model=chosen)[0]
     monkeypatch.setattr("foldless.tables.running.MOST_ROWS", 30)
     rows = prepare(table(), Wishes("y"))
     assert len(rows) == 30
     assert "drawn at random" in rows.notes[0]
+
+
+def approximate_beyond(n, monkeypatch):
+    for module in ("preparing", "estimating", "model_file"):
+        monkeypatch.setattr(f"foldless.tables.{module}.MOST_REPEATED", n)
 
 
 def test_labels_move_within_groups_or_with_them():
@@ -164,9 +169,9 @@ def test_every_phase_has_a_share_of_the_time(monkeypatch):
     assert len(called) == 2
     assert left_out(rows, Options(time_limit=1.0), model).probability.shape == (45, 2)
     assert len(called) == 2
-    look = closer_look(rows, model, outer_folds(rows), Options(time_limit=1e-9))
-    assert look == ((), (), "")
-    assert len(closer_look(rows, model, outer_folds(rows), Options())[0]) == 3
+    outer = nested(rows, QUICK)
+    assert closer_look(rows, outer, Options(time_limit=1e-9)) == ((), (), "")
+    assert len(closer_look(rows, outer, Options())[0]) == 3
 
 
 def test_a_class_of_few_among_many_rows_is_refused():
@@ -273,6 +278,8 @@ def test_advice_on_python_is_left_out_of_notes():
     run = Run(table(), Wishes("y"), QUICK)
     with run.phase("tuning"):
         warnings.warn("the best alpha, 1, lies on the edge of the automatic grid. Give param_grid.", stacklevel=1)
+        warnings.warn("this search of 7000 rows is expected to take about 12 minutes. Quicker are", stacklevel=1)
+        warnings.warn("the outer splits are expected to take about 4 minutes; verbose=1 shows", stacklevel=1)
         warnings.warn("other \n words", stacklevel=1)
         warnings.warn("FoldlessSearchCV: stopped by time_limit after 3 evaluations: best_params_ are", stacklevel=1)
     assert run.said == [

@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from sklearn import metrics
 
+from foldless._engine import linalg
 from foldless._engine.tuning import criteria
 from foldless._engine.tuning.criteria import CRITERIA, balanced_halves, resolve, weights
+from support.arrays import KINDS, Arrays
 from support.tolerances import assert_close
 
-COLUMNS = {name: each for name, each in CRITERIA.items() if not each.whole}
+COLUMNS = {name: each for name, each in CRITERIA.items() if not each.of_decisions}
 SMOOTH = [name for name, each in COLUMNS.items() if each.smooth]
 HARD = {"smooth_error": "error", "smooth_ber": "ber", "smooth_auc": "auc"}
 SLOPES = [10.0, 1.5]
@@ -169,12 +171,11 @@ def test_a_slope_is_a_finite_positive_number(slope):
         COLUMNS["smooth_error"].with_slope(slope)
 
 
-def test_smooth_auc_in_blocks_equals_smooth_auc_at_once(monkeypatch):
+def test_smooth_auc_in_blocks_equals_smooth_auc_at_once():
     f, t, w = problem(40, weighted=True)
     value, derivative = criteria.smooth_auc(f, t, w)
     for size in (1, 7, 50, 101):
-        monkeypatch.setattr(criteria, "BLOCK", size)
-        again, slopes = criteria.smooth_auc(f, t, w)
+        again, slopes = criteria.smooth_auc(f, t, w, together=size)
         assert again == pytest.approx(value, rel=1e-14)
         assert_close(slopes, derivative, rtol=1e-14)
 
@@ -425,7 +426,7 @@ def test_functions_are_taken_for_smooth_criteria_of_values():
     assert chosen.user
     assert chosen.smooth  # until it turns out otherwise
     assert not chosen.labels
-    assert not chosen.whole
+    assert not chosen.of_decisions
     assert chosen.with_slope(3.0) is chosen
 
 
@@ -469,4 +470,19 @@ def test_unknown_criteria_are_told_the_known_ones(name):
 def test_names_resolve_to_what_is_listed():
     for name, each in CRITERIA.items():
         assert resolve(name) is each
-    assert CRITERIA["multiclass_error"].whole
+    assert CRITERIA["multiclass_error"].of_decisions
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+@pytest.mark.parametrize("name", [*COLUMNS, "of a user"])
+def test_criteria_of_other_kinds_of_arrays_are_those_of_numpy(name, kind):
+    criterion = resolve(lambda f, t, w: (w @ (f - t) ** 2, 2 * w * (f - t))) if name == "of a user" else COLUMNS[name]
+    F, T, W = (np.transpose(values) for values in problem(weighted=True, leading=(2,)))
+    of_kind = Arrays.of(kind)
+    loss, slopes = criterion(of_kind(F), of_kind(T), of_kind(W))
+    expected, expected_slopes = criterion(F, T, W)
+    assert_close(loss, expected)
+    assert (slopes is None) is (expected_slopes is None)
+    if slopes is not None:
+        assert of_kind.are(slopes)
+        assert_close(linalg.to_host(slopes), expected_slopes)

@@ -35,12 +35,14 @@ from foldless.estimators.checks import (
     check_square,
     check_weights,
     dense,
+    value_columns,
 )
 from foldless.estimators.fisher import KernelFisherDiscriminant
 from foldless.estimators.lssvm import LSSVC, LSSVR
 from foldless.estimators.meta import OneAgainstAllClassifier, SlidingWindow
 from foldless.kernels import Custom, Linear, Precomputed, check_symmetric, resolve
-from foldless.kernels.base import Kernel, canonical
+from foldless.kernels.base import Kernel
+from foldless.kernels.matrices import canonical
 from foldless.kernels.registry import is_automatic
 
 POSITIVE = ("poly", "polynomial", "rbf", "laplacian", "cosine", "chi2")  # of scikit-learn's kernels by name
@@ -75,7 +77,7 @@ def _linear(estimator, X, weights):
 
 def _ridge(estimator, X, y, sample_weight):
     X, y, weights = _checked(estimator, X, y, sample_weight, numeric=True)
-    Y = y.astype(X.dtype, copy=False).reshape(len(y), -1)
+    Y = value_columns(y, X.dtype)
     return EstimatorTask(Task(_linear(estimator, X, weights), Y, Regression()), None, Y.shape[1] == 1)
 
 
@@ -129,7 +131,7 @@ def _kernel_ridge(estimator, X, y, sample_weight):
         kernel = _named(estimator, X) or Custom(_PairwiseKernel(estimator))
     Q = np.ones((X.shape[0], 0), X.dtype)
     problem = Problem.of(kernel, X, alpha=float(estimator.alpha), Q=Q, sample_weight=weights)
-    task = Task(problem, y.astype(X.dtype, copy=False).reshape(len(y), -1), Regression())
+    task = Task(problem, value_columns(y, X.dtype), Regression())
     return EstimatorTask(task, None, y.ndim == 1)
 
 
@@ -189,6 +191,11 @@ def closed_form_estimator(steps, fit_params):
     reason = f"{kind.__name__} is not a least-squares model foldless knows"
     if isinstance(last, Search):
         reason = "a search is repeated on every training part; nested_cross_validate does that for grids in closed form"
+        if learns_kernel(last):
+            reason = (
+                "the search is repeated on every training part and learns its kernel there; scales of features that"
+                " have seen the labels of test rows would flatter the scores"
+            )
     if kind in NO_CLOSED_FORM:
         reason = f"{kind.__name__} {NO_CLOSED_FORM[kind]}"
     if kind not in TASKS:

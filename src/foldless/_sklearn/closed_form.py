@@ -76,7 +76,7 @@ class ClosedFormRun:
             return self.outputs(self.decide(Sets.leave_one_out(self.task.problem.n)), method)
         kind = "proba" if method.endswith("proba") else "decision"
         idle = len(self.task.problem.active) < self.task.problem.n
-        rule = self.task.rule(self.parts.whole, probabilities=kind == "proba") if idle else None
+        rule = self.task.rule(self.parts.full_fit, probabilities=kind == "proba") if idle else None
         return self.outputs(self.task.loo_outputs(self.parts, rule, kind), method)
 
     @property

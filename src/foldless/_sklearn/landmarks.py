@@ -6,6 +6,10 @@
                                                 n x n matrices do not fit into memory, and above ``MOST_SEARCHED`` rows
                                                 if neither a grid, a method nor a time limit is given
 
+Studies of tables (``foldless.tables``) repeat their search in outer folds. Above ``MOST_REPEATED`` rows they take
+``Nystroem(kernel)`` with its default number of landmarks: finding a number takes several times as long as the exact
+search of so many rows.
+
 A kernel that is linear or precomputed stays as it is, and a grid that names numbers of landmarks is looked at as it is.
 A fit never takes landmarks by itself. How the number is found: ``model_selection._landmark_search``.
 """
@@ -26,6 +30,7 @@ from foldless.kernels.approximations import Nystroem
 from foldless.kernels.registry import build, is_automatic, is_object
 
 MOST_SEARCHED = 25_000  # rows whose exact search takes about ten minutes of two cores
+MOST_REPEATED = 6000  # rows of exact searches that outer folds repeat: with more a time limit of a minute is not kept
 LEARNT_ON = 4000  # rows that an approximated kernel="auto" is learnt on
 
 

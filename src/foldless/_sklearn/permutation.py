@@ -48,7 +48,6 @@ from foldless.kernels.registry import is_precomputed, penalised_kernel
 FEW = 8  # labelings at a time where each takes its own time
 SOME = 64  # labelings that share the kernel matrix where each has a P
 ARRAYS = 2  # n x n at the same time: P and its factor, or its eigenvectors
-TOGETHER = 256  # labelings that share the making of every candidate's P
 REPEATED = "the search is repeated for every permutation (nested_cross_validate)"
 FIXED_CLASSES = "a model without class_weight, with scoring='balanced_accuracy', takes one P for all permutations"
 FIXED_SPLITS = (
@@ -178,7 +177,7 @@ def _column_scores(spec, estimator_task):
 
 def _batched(spec, estimator_task, route, **solver):
     """Permutations as columns, as many at a time as fit into memory."""
-    n_together = labelings_that_fit(estimator_task.task, spec.memory_limit)
+    n_together = labelings_that_fit(estimator_task.task, spec.limits.memory)
     return Batched(route, n_together, estimator_task.task, _column_scores(spec, estimator_task), **solver)
 
 
@@ -298,7 +297,7 @@ def _batched_grid(spec, data, steps, cautions):
     search_data = SearchData(data.X, data.y, data.sample_weight, confounds)
     candidates, kernel_settings = settings(search.estimator, search.param_grid, search_data)
     check_confounds_determined(kernel_settings[0].task.problem, spec.true_splits)
-    needs_all_classes = spec.search.criterion.whole or search.scoring is not None
+    needs_all_classes = spec.search.criterion.of_decisions or search.scoring is not None
     if not all([_takes_decisions(spec, setting.task) for setting in kernel_settings]) or needs_all_classes:
         raise NoClosedForm(REPEATED)
     inner = [nested.inner_splits(train) for train, _ in spec.true_splits]
@@ -309,7 +308,7 @@ def _batched_grid(spec, data, steps, cautions):
     reason = f"one P for each of {len(candidates)} candidates; every permutation chooses its own on each part"
     return BatchedGrid(
         route=Route(ONE_FIT, reason),
-        n_together=TOGETHER,
+        n_together=spec.limits.labelings_of_search,
         settings=kernel_settings,
         candidates=candidates,
         metrics=_column_scores(spec, kernel_settings[0]),
@@ -317,6 +316,6 @@ def _batched_grid(spec, data, steps, cautions):
             nested.selections(search_spec, setting.task, spec.true_splits, inner) for setting in kernel_settings
         ],
         weight="balanced" if balanced else None,
-        memory_limit=spec.memory_limit,
+        memory_limit=spec.limits.memory,
         residuals=data.residuals,
     )

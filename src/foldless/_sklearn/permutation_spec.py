@@ -39,7 +39,20 @@ from foldless.estimators.metrics import confusion_metric
 CONFUSION = "confusion"  # among scores: counts of the labels of each class
 COUNTS_OF_LABELS = "confusion matrix"  # their name beside those of the scores
 ENOUGH_FOR_R2 = 10  # rows of a test part below which its R2 has little meaning
-MEMORY_LIMIT = 2**29  # bytes of the columns that are worked on at a time, beside P
+
+
+@dataclass(frozen=True)
+class BatchLimits:
+    """How many labelings are worked on at a time: as many columns as fit into ``memory``, in bytes beside P.
+
+    ``labelings_of_search`` share the making of every candidate's P.
+    """
+
+    memory: int = 2**29
+    labelings_of_search: int = 256
+
+
+BATCH_LIMITS = BatchLimits()
 
 
 @dataclass(frozen=True)
@@ -83,7 +96,7 @@ class PermutationSpec:
     metadata: Metadata  # the same, split into those of the splitter, of ``fit`` and of scorers
     matches_sklearn: bool  # whether scores equal those of scikit-learn to the last bit
     steps: str  # "each" or "once": those of a search that are not fitted yet
-    memory_limit: int  # bytes of the columns that are worked on at a time
+    limits: BatchLimits
     refit: Callable  # (spec, data, splits, SplitScores) -> scores of a cross-validation by refits
     n_labelings: int = 1  # the true labels and all permutations
     search: SearchSpec | None = None  # where a search is tested
@@ -94,7 +107,7 @@ class PermutationSpec:
         return split_that_repeats_rows(self.true_splits)
 
 
-def specify_test(request, data, memory_limit, refit, search=None):
+def specify_test(request, data, limits, refit, search=None):
     """(:class:`PermutationSpec`, data with their weights, the labelings) of the request of ``permutation_test_score``.
 
     ``refit`` cross-validates by refitting, ``search`` is the specification of a search that is tested.
@@ -130,7 +143,7 @@ def specify_test(request, data, memory_limit, refit, search=None):
         metadata=metadata,
         matches_sklearn=matches_sklearn,
         steps=request.steps,
-        memory_limit=memory_limit,
+        limits=limits,
         refit=refit,
         n_labelings=request.n_permutations + 1,
         search=search,

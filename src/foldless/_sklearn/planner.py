@@ -68,7 +68,7 @@ class CrossValidationPlan:
         """The route after the work is done: P may have been held in another way than was foreseen."""
         if self.run is None or self.route.kind != ONE_FIT:
             return self.route
-        holder = self.run.parts.whole.choice
+        holder = self.run.parts.full_fit.choice
         return Route(ONE_FIT, self.route.reason.replace(self.route.holder, holder), holder)
 
 

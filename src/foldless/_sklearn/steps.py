@@ -25,7 +25,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from foldless._engine.heldout.sets import split_that_repeats_rows
-from foldless._engine.linalg.memory import require_memory
+from foldless._engine.linalg.dispatch import require_memory
 from foldless._sklearn.pipelines import Search, split_steps, step_that_sees_y
 from foldless.estimators.access import checked_rows_of
 from foldless.estimators.checks import check_option, warn_caller
@@ -47,7 +47,7 @@ class FittedSteps:
     name: str = ""  # of the last step
     names: str = ""  # classes of the steps that are fitted on all rows
 
-    def whole(self, estimator):
+    def in_pipeline(self, estimator):
         """A fitted last step in the caller's pipeline."""
         return estimator if self.fitted is None else Pipeline([*self.fitted.steps, (self.name, estimator)])
 

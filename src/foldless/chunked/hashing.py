@@ -9,7 +9,7 @@ import hashlib
 import numpy as np
 import scipy.sparse as sp
 
-from foldless.kernels.base import canonical
+from foldless.kernels.matrices import canonical
 
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio
 WORD = 2**64

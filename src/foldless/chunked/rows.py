@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from foldless.kernels.base import canonical
+from foldless.kernels.matrices import canonical
 
 
 class Chunk(NamedTuple):

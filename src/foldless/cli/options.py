@@ -39,7 +39,9 @@ Groups = Annotated[str | None, column("--groups", "Column of groups: their rows 
 Confounds = Annotated[Names, column("--confounds", "Columns that shall not help to predict; regressed out everywhere.")]
 Weights = Annotated[str | None, column("--weights", "Column of weights of the rows.")]
 Impute = Annotated[str, option("--impute", f"What missing numbers become: {', '.join(IMPUTERS)}.", RUNS)]
-Kernel = Annotated[str, option("--kernel", "rbf, linear, poly, laplacian, cosine; auto: linear for sparse data.", RUNS)]
+Kernel = Annotated[
+    str, option("--kernel", "rbf, linear, poly, laplacian, cosine; auto: learnt, linear for sparse data.", RUNS)
+]
 Permutations = Annotated[int, option("--permutations", "Of the permutation test; 0: none.", RUNS, min=0)]
 TimeLimit = Annotated[
     float | None, option("--time-limit", "Seconds; the best found until then is taken.", RUNS, min=1.0)

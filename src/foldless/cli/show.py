@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 MOST_COLUMNS = 40  # of a table that are shown
+MOST_SCALES = 5  # of features
 
 
 def plain(text):
@@ -89,6 +90,9 @@ def model(chosen):
     """The chosen model, in a line."""
     params = ", ".join(f"{name} {value:.3g}" for name, value in chosen.params.items())
     say(f"Model: {chosen.name}, {chosen.kernel} kernel, {params} ({len(chosen.trials)} settings looked at).")
+    if chosen.scales:
+        largest = ", ".join(f"{each.feature} {each.scale:.3g}" for each in chosen.scales[:MOST_SCALES])
+        say(f"Largest scales of features in the learnt kernel: {largest}.")
 
 
 def test(found):

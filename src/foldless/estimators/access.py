@@ -57,7 +57,8 @@ def task_on_rows(estimator, X, targets, sample_weight=None):
     task = targets.task
     X, _, weights = checked._validated(X, task.Y[:, 0] if task.codes is None else task.codes, sample_weight)
     problem = checked._problem(X, np.square(task.problem.root_w) if task.problem.weighted else None, weights)
-    task = replace(task, problem=problem, Y=task.Y.astype(X.dtype, copy=False))
+    dtype = np.result_type(task.Y, problem.dtype) if task.readout.coding == "values" else problem.dtype
+    task = replace(task, problem=problem, Y=task.Y.astype(dtype, copy=False))
     return EstimatorTask(task, targets.classes, targets.flat, checked)
 
 
@@ -68,7 +69,7 @@ def fits_of(estimator, X, confounds=None):
 
 def loo_scores_of(estimator):
     """(row numbers, leave-one-out decisions before any cut) of a fitted estimator, from the factors of its fit."""
-    solution = estimator._loo().whole
+    solution = estimator._loo().full_fit
     return solution.rows, estimator._fitted_task.loo_scores(solution)
 
 

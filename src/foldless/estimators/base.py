@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from foldless._engine.heldout.problem import Problem
 from foldless._engine.heldout.rows import tied
+from foldless._engine.linalg import concat, copy, is_tensor, like, ones, put, to_host, zeros
 from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import MatrixLike
 from foldless.estimators.checks import (
@@ -38,6 +39,7 @@ from foldless.estimators.checks import (
 )
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, joined_ids, reads_one_state
 from foldless.estimators.scaling import TailScaler, fitted_scaler, standardized
+from foldless.estimators.tensors import check_new_tensor, check_tensors
 from foldless.estimators.versions import Versioned
 from foldless.kernels.registry import GammaLike, KernelLike, given_kernel, is_precomputed, penalised_kernel
 
@@ -89,7 +91,7 @@ class KernelExpansion(Versioned):
         """k(x)' beta of validated new rows, some rows at a time."""
         step = max(1, CHUNK // len(beta))
         if X.shape[0] > step:
-            return np.concatenate([self._expand(X[rows], beta) for rows in gen_batches(X.shape[0], step)])
+            return concat([self._expand(X[rows], beta) for rows in gen_batches(X.shape[0], step)])
         return self.kernel_.against(X, self.X_fit_, slice(None)) @ beta
 
     def _check_linear(self, attribute):
@@ -120,6 +122,9 @@ class KernelMachine(KernelExpansion):
     fit_intercept: bool = True
     standardize: StandardizeLike = False
 
+    _takes_tensors: ClassVar[bool] = False  # whether the model of a tensor X is made where it lies
+    _y_like: ClassVar[Any] = None  # y without rows, if it was a tensor
+
     # Subclasses define the meaning of y, and how fits are read out.
     _make_task: ClassVar[Callable]  # the Task of validated X, y (labels may be coded), weights and named classes
     _set_attributes: ClassVar[Callable]  # public attributes of the model that has just been stored
@@ -136,7 +141,8 @@ class KernelMachine(KernelExpansion):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data; the Gram matrix (n_samples, n_samples) for ``kernel="precomputed"``.
+            Training data; the Gram matrix (n_samples, n_samples) for ``kernel="precomputed"``. ``LSSVC`` and ``LSSVR``
+            compute where a tensor of torch lies, and give tensors (docs/scale.md).
         y : array-like of shape (n_samples,) or, for regression, (n_samples, n_outputs), labels or values
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the squared errors; rows of weight 0 do not count.
@@ -153,8 +159,9 @@ class KernelMachine(KernelExpansion):
 
     def _fit_anew(self, X, y, sample_weight, confounds, ids, *, classes=None, least=2):
         """Fit copies of the arrays, which updates will use; a Gram matrix, the largest array, is not copied."""
+        self.__dict__.pop("_y_like", None)
         X, y, weights = self._validated(X, y, sample_weight, least)
-        X = X if is_precomputed(self.kernel) else X.copy()
+        X = X if is_precomputed(self.kernel) else copy(X) if is_tensor(X) else X.copy()
         weights = None if weights is None else weights.copy()
         task = self._make_task(X, y, weights, classes)
         if confounds is not None:
@@ -162,7 +169,7 @@ class KernelMachine(KernelExpansion):
         self._keep_for_updates(weights, joined_ids((), ids, task.problem.n))
         warn_of_size(task.problem)
         parts = task.training_parts()
-        self._accept(task, parts.whole, task.rule(parts.whole), parts)
+        self._accept(task, parts.full_fit, task.rule(parts.full_fit), parts)
         warn_of_scale(task.problem)
         return self
 
@@ -197,6 +204,10 @@ class KernelMachine(KernelExpansion):
         if isinstance(X, ValidatedRows):
             X.name_features(self)
             return X.X, y
+        if type(X) is not np.ndarray and self._takes_tensors and is_tensor(X):
+            if is_tensor(y):
+                self.__dict__["_y_like"] = y[:0]
+            return check_tensors(self, X, y)
         return validated_rows(self, X, y, dtypes=FLOATS, multi_output=True, y_numeric=False)
 
     def _coded_targets(self, y):
@@ -207,6 +218,10 @@ class KernelMachine(KernelExpansion):
         """The fitted scaler of the features, or None; weights count as repetitions."""
         if not self.standardize:
             return None
+        if is_tensor(X):
+            raise ValueError(
+                f"standardize={self.standardize!r} works on arrays of NumPy, and X is a tensor. Standardise it before."
+            )
         if is_precomputed(self.kernel):
             raise ValueError(
                 f"standardize={self.standardize!r} needs features; kernel='precomputed' has none. Standardise them"
@@ -232,7 +247,8 @@ class KernelMachine(KernelExpansion):
             center = scaler.mean_ if scaler.with_mean else np.zeros(scaler.n_features_in_)
             kernel = kernel.standardized(center, scaler.scale_)
         kernel = kernel.resolved(X, base_weights)
-        Q = np.ones((X.shape[0], 1 if self.fit_intercept else 0), X.dtype)
+        shape = X.shape[0], 1 if self.fit_intercept else 0
+        Q = ones(X, shape) if is_tensor(X) else np.ones(shape, X.dtype)
         return Problem.of(kernel, X, float(self.alpha), Q, sample_weight=weights)
 
     def _accept(self, task, model, rule, parts=None):
@@ -246,15 +262,14 @@ class KernelMachine(KernelExpansion):
         self.X_fit_ = problem.X
         self.kernel_ = problem.kernel
         self.holder_ = model.choice
-        self._dual = np.zeros((problem.n, beta.shape[1]), beta.dtype)
-        self._dual[basis] = beta
+        self._dual = put(zeros(beta, (problem.n, beta.shape[1])), basis, beta)
         self._weights, B = model.in_features()
         if problem.kernel.squares_condition:  # coefficients of the basis functions
             self._dual = self._weights
         mean = problem.mean_columns()
         self._offset = mean @ B  # confounds at their mean
         self._confound_B = B[problem.n_shown :]
-        self._confound_mean = problem.origin + mean[problem.n_shown :]
+        self._confound_mean = problem.origin + to_host(mean[problem.n_shown :])
         self._set_attributes()
         return self
 
@@ -266,12 +281,12 @@ class KernelMachine(KernelExpansion):
         """Regression fits at new X, shape (n, m), equal for equal rows; missing confounds are at their mean."""
         check_is_fitted(self)
         if not self._is_plain(X):
-            X = validated_X(self, X, dtype=FLOATS)
+            X = check_new_tensor(self, X) if is_tensor(self.X_fit_) else validated_X(self, X, dtype=FLOATS)
         X = self._seen(X)
         offset, tables = self._offset, [X]
         if confounds is not None:
             centred = self._new_confounds(confounds, X) - self._confound_mean
-            offset, tables = offset + centred.astype(X.dtype) @ self._confound_B, [X, centred]
+            offset, tables = offset + like(self._confound_B, centred) @ self._confound_B, [X, centred]
         by_features = self._weights is not None
         values = self._by_features(X, self._weights) if by_features else self._expand(X, self._dual)
         return tied(values + offset, *tables)
@@ -280,7 +295,7 @@ class KernelMachine(KernelExpansion):
         """phi(x)' weights of validated new rows, by explicit features phi of some rows at a time."""
         step = max(1, CHUNK // len(weights))
         if X.shape[0] > step and not self.kernel_.is_linear:
-            return np.concatenate([self._by_features(X[rows], weights) for rows in gen_batches(X.shape[0], step)])
+            return concat([self._by_features(X[rows], weights) for rows in gen_batches(X.shape[0], step)])
         return self.kernel_.features(X) @ weights
 
     def _is_plain(self, X):
@@ -311,7 +326,7 @@ class KernelMachine(KernelExpansion):
         """The held-out algebra of the training data, made again after unpickling."""
         check_is_fitted(self)
         parts = self._parts
-        if parts is None or not parts.whole.current:
+        if parts is None or not parts.full_fit.current:
             self._parts = parts = self._fitted_task.training_parts()
         return parts
 
@@ -322,7 +337,7 @@ class KernelMachine(KernelExpansion):
         parts = self._loo()
         if self._loo_values is None:
             self._loo_values = self._fitted_task.loo_outputs(parts, self._rule, "decision")
-        return self._loo_values.copy()
+        return copy(self._loo_values)
 
     # -- coefficients ----------------------------------------------------------------------------------------------
 

@@ -16,9 +16,10 @@ from sklearn.utils import assert_all_finite, check_array, indexable
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from foldless._engine.heldout.caution import caution, caution_of_call, caution_of_size, long_fit
+from foldless._engine.linalg import host_dtype, is_tensor, on_host
 from foldless._engine.readout.codings import chosen_codes
 from foldless._engine.readout.strata import chance_if_below
-from foldless.kernels.base import canonical
+from foldless.kernels.matrices import canonical
 from foldless.kernels.parameters import did_you_mean
 from foldless.kernels.registry import check_symmetric
 
@@ -81,7 +82,10 @@ def numbers(values):
 
 
 def check_weights(sample_weight, X):
-    """Weights of the rows of X, >= 0 and in its precision."""
+    """Weights of the rows of X, >= 0 and in its precision, as an array of NumPy."""
+    if is_tensor(X):
+        X = np.empty((X.shape[0], 1), host_dtype(X))
+    sample_weight = on_host(sample_weight)
     weights = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
     largest = weights.max(initial=0)
     normal = np.finfo(X.dtype).tiny
@@ -190,6 +194,19 @@ def as_stored(X, stored):
     if sp.issparse(stored):
         return X if sp.issparse(X) else sp.csr_array(X)
     return X.toarray() if sp.issparse(X) else X
+
+
+def value_columns(y, dtype):
+    """Finite values y as columns (n, m), a copy: of ``dtype``, or of float64 where ``dtype`` would round them."""
+    values, dtype = np.asarray(y), np.dtype(dtype)
+    try:
+        with np.errstate(over="ignore"):
+            values = np.array(values, dtype=dtype if np.can_cast(values.dtype, dtype) else np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"y must hold numbers; found values of type {values.dtype} such as {y[0]!r}.") from None
+    if not (np.abs(values) <= np.finfo(dtype).max).all():
+        raise ValueError(f"y holds NaN, infinity or values too large for {dtype}; give finite targets.")
+    return values.reshape(len(values), -1)
 
 
 def is_plain_target(y, n):
@@ -306,6 +323,8 @@ class ValidatedRows:
 
 def rows_and_labels(X, y, *others):
     """X, y and others by scikit-learn's ``indexable``, after a check that no label is missing."""
+    if type(X) is not np.ndarray or type(y) is not np.ndarray:
+        X, y = on_host(X), on_host(y)
     check_labels_there(y)
     return indexable(X, y, *others)
 
@@ -314,6 +333,7 @@ def validated_X(estimator, X, **options):
     """X of new rows as ``validate_data`` of scikit-learn returns it; of sparse entries at one place the sum."""
     if isinstance(X, ValidatedRows):
         return X.X
+    X = on_host(X)
     with _columns_are_numbers(X):
         return canonical(validate_data(estimator, X, accept_sparse="csr", reset=False, **options))
 
@@ -323,6 +343,7 @@ def validated_rows(estimator, X, y, *, dtypes, reset=True, **options):
     if reset and are_plain(X, y, dtypes):
         ValidatedRows(X).name_features(estimator)
         return X, y
+    X, y = on_host(X), on_host(y)
     check_labels_there(y)
     with _columns_are_numbers(X):
         if is_plain_target(y, X.shape[0] if hasattr(X, "shape") and len(X.shape) else None):

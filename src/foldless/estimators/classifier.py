@@ -16,6 +16,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from foldless._engine.linalg import host_dtype, like, namespace, on_host, to_host
 from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import MatrixLike
 from foldless._engine.readout.codings import chosen_labels
@@ -39,12 +40,16 @@ class LabelledDecisions(ClassifierMixin):
     @reads_one_state
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Labels (n_samples,) by the sign (two classes) or the largest column of ``decision_function``."""
-        return chosen_labels(self.decision_function(X), self.classes_)
+        return self._labels(self.decision_function(X))
 
     @reads_one_state
     def loo_predict(self) -> np.ndarray:
         """Label of every training row by the model fitted without it."""
-        return chosen_labels(self.loo_decision_function(), self.classes_)
+        return self._labels(self.loo_decision_function())
+
+    def _labels(self, decisions):
+        """Labels of decisions, as y was given."""
+        return chosen_labels(decisions, self.classes_)
 
     @property
     @reads_one_state
@@ -154,7 +159,7 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
         self.classes_, codes = y
         if self.calibration == "isotonic":
             warn_of_few_rows(codes, self.classes_)
-        return self._task_of_codes(codes, weights, X.dtype, lambda total: self._problem(X, total, weights))
+        return self._task_of_codes(codes, weights, X, lambda total: self._problem(X, total, weights))
 
     def _task_with_more(self, task, y, weights, classes, problem):
         y = y if y.ndim == 1 and y.dtype.kind in "iubUS" else checked_labels(y)  # whole numbers and strings are fine
@@ -164,9 +169,9 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
             places = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
             if np.array_equal(self.classes_[places], y):  # no label is new
                 codes = np.concatenate([task.codes, places])
-                return self._task_of_codes(codes, weights, problem.dtype, problem.weighted_by)
+                return self._task_of_codes(codes, weights, problem, problem.weighted_by)
         self.classes_, codes = coded(join_labels(self.classes_[task.codes], y), self._named_classes)
-        return self._task_of_codes(codes, weights, problem.dtype, problem.weighted_by)
+        return self._task_of_codes(codes, weights, problem, problem.weighted_by)
 
     def _task_with_fewer(self, task, kept, weights, problem):
         codes = task.codes[kept]
@@ -174,10 +179,13 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
             labels = self.classes_[codes]
             labels = np.array(labels.tolist()) if labels.dtype.kind == "U" else labels  # as long as they need to be
             self.classes_, codes = coded(labels, self._named_classes)
-        return self._task_of_codes(codes, weights, problem.dtype, problem.weighted_by)
+        return self._task_of_codes(codes, weights, problem, problem.weighted_by)
 
-    def _task_of_codes(self, codes, weights, dtype, problem_of):
-        """The task of labels ``classes_[codes]``; ``problem_of`` makes the Problem of the weights of all rows."""
+    def _task_of_codes(self, codes, weights, X, problem_of):
+        """The task of labels ``classes_[codes]``; ``problem_of`` makes the Problem of the weights of all rows.
+
+        Weights have the precision of X.
+        """
         n_classes = len(self.classes_)
         check_two_classes(self.classes_, self, "In a stream, name them all in partial_fit(classes=...).")
         if weights is not None and not len(self._named_classes) and np.unique(codes[weights > 0]).size < 2:
@@ -186,12 +194,14 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
         base = None
         total = weights
         if self.class_weight is not None:
+            dtype = host_dtype(X)
             base = np.ones(len(codes), dtype) if weights is None else weights
             factors = self._class_factors(np.bincount(codes, weights=base, minlength=n_classes))
             total = base * factors[codes].astype(dtype)
         readout = self._readout(n_classes, factors)
-        Y = readout.targets(codes, dtype)
-        return Task(problem_of(total), Y, readout, codes, n_classes, self.calibration, base)
+        problem = problem_of(total)
+        Y = problem.verbs.like(problem.Q, readout.targets(codes, problem.dtype))
+        return Task(problem, Y, readout, codes, n_classes, self.calibration, base)
 
     def partial_fit(
         self,
@@ -246,11 +256,16 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
     @reads_one_state
     def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Labels (n_samples,) by the sign (two classes) or the largest column of ``decision_function``."""
-        return chosen_labels(self.decision_function(X, confounds), self.classes_)
+        return self._labels(self.decision_function(X, confounds))
+
+    def _labels(self, decisions):
+        labels = chosen_labels(to_host(decisions), self.classes_)
+        return labels if self._y_like is None else like(self._y_like, labels)
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None, confounds: PerRow = None) -> float:
         """Accuracy of ``predict``."""
-        return accuracy_score(y, self.predict(X, confounds), sample_weight=sample_weight)
+        labels = on_host(self.predict(X, confounds))
+        return accuracy_score(on_host(y), labels, sample_weight=on_host(sample_weight))
 
     @needs_calibration
     @threads_by_size
@@ -266,14 +281,15 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
         if rule.calibrator is None:
             if self._fitted_task.calibration is None:
                 raise ValueError(f"calibration={self.calibration!r} was set after fit; fit again to get probabilities.")
-            self._rule = rule = self._fitted_task.rule(self._loo().whole)
+            self._rule = rule = self._fitted_task.rule(self._loo().full_fit)
         return rule
 
     @needs_calibration
     def predict_log_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Logarithms of ``predict_proba``."""
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X, confounds))
+            probabilities = self.predict_proba(X, confounds)
+            return namespace(probabilities).log(probabilities)
 
     def loo_decision_function(self) -> np.ndarray:
         """Decision values of every training row by the model fitted without it: exact, no refits."""
@@ -294,7 +310,7 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
 
         It warns where it is far below chance; ``stratified_loo_score_`` is the remedy.
         """
-        decisions = self.loo_decision_function()
+        decisions = to_host(self.loo_decision_function())
         rows = self._fitted_task.problem.active
         warn_of_strata(decisions[rows], self._fitted_task.codes[rows])
         return float(np.mean(chosen_labels(decisions, self.classes_) == self._y))
@@ -306,7 +322,7 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
 
         Classes of a single row each leave no such sets: there it equals ``loo_score_``.
         """
-        decisions = self._fitted_task.stratified_decisions(self._loo(), self._rule)
+        decisions = to_host(self._fitted_task.stratified_decisions(self._loo(), self._rule))
         return float(np.mean(chosen_labels(decisions, self.classes_) == self._y))
 
     @property

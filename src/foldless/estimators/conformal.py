@@ -12,6 +12,7 @@ from foldless._engine.linalg.types import MatrixLike
 from foldless._engine.readout.conformal import in_set, label_p_values, one_a_class
 from foldless.estimators.checks import FLOATS, is_number, validated_X
 from foldless.estimators.rows import reads_one_state
+from foldless.estimators.tensors import require_numpy
 
 ENTRIES = 2**21  # of an intermediate array
 
@@ -25,6 +26,7 @@ def check_coverage(coverage):
 def new_rows(estimator, X):
     """Validated new rows, as the kernel sees them."""
     check_is_fitted(estimator)
+    require_numpy(estimator, "a prediction set or interval")
     return estimator._seen(validated_X(estimator, X, dtype=FLOATS))
 
 
@@ -32,7 +34,7 @@ def borders(estimator, X, what, instead=""):
     """Yield the :class:`Border` of new rows X, some at a time, for ``what``; errors end with ``instead``."""
     X = new_rows(estimator, X)
     _check_exchangeable(estimator._fitted_task.problem, what, instead)
-    solution = estimator._loo().whole
+    solution = estimator._loo().full_fit
     for rows in gen_batches(X.shape[0], max(1, ENTRIES // len(solution.rows))):
         yield border(solution, X[rows])
 

@@ -18,6 +18,7 @@ from foldless._engine.linalg.types import RandomStateLike
 from foldless.estimators.checks import check_option, check_whole
 from foldless.estimators.metrics import METRICS, score_kind, scorer_of
 from foldless.estimators.rows import reads_one_state
+from foldless.estimators.tensors import require_numpy
 
 
 class ScoreIntervals:
@@ -47,11 +48,12 @@ class ScoreIntervals:
         :func:`foldless.model_selection.score_interval`.
         """
         check_is_fitted(self)
+        require_numpy(self, "score_interval")
         check_confidence(confidence)
         check_whole("cv", cv, 3)
         if n_repeats is not None:
             check_whole("n_repeats", n_repeats, 1)
-        decider = FittedDecider(self._fitted_task, self._loo().whole)
+        decider = FittedDecider(self._fitted_task, self._loo().full_fit)
         score = _score_function(decider.task, scoring)
         partitions = _partitions(cv, decider.truth, score, check_random_state(random_state))
         (scores,), _ = scores_of_models([lambda sets: decider], partitions, n_repeats)

@@ -11,12 +11,13 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import gen_batches
 
+from foldless._engine.linalg import copy, on_host, to_host
 from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import MatrixLike
 from foldless._engine.readout.codings import OneAgainstAll, Regression
 from foldless._engine.readout.conformal import POWERS, residual_intervals, value_intervals
 from foldless._engine.readout.task import Task
-from foldless.estimators.checks import check_option
+from foldless.estimators.checks import check_option, value_columns
 from foldless.estimators.classifier import KernelClassifier
 from foldless.estimators.conformal import borders, check_coverage, new_rows
 from foldless.estimators.intervals import ScoreIntervals
@@ -92,12 +93,14 @@ class LSSVC(KernelClassifier):
     0.977
     """
 
+    _takes_tensors = True
+
     def _readout(self, n_classes, factors):
         return OneAgainstAll(n_classes, self.fit_intercept)
 
     def _set_attributes(self):
         self.dual_coef_ = self._dual
-        self.intercept_ = np.atleast_1d(self._in_units_of_X()[1])
+        self.intercept_ = self._in_units_of_X()[1]
 
     def _linear(self, weights, offset):
         return weights.T, offset
@@ -136,12 +139,15 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
     (2, 2)
     """
 
+    _takes_tensors = True
+
     def _make_task(self, X, y, weights, classes=None):
         self._flat = y.ndim == 1
-        return Task(self._problem(X, weights, weights), _columns(y, X.dtype), Regression())
+        problem = self._problem(X, weights, weights)
+        return Task(problem, problem.placed(value_columns(y, problem.dtype)), Regression())
 
     def _task_with_more(self, task, y, weights, classes, problem):
-        new = _columns(y, problem.dtype)
+        new = value_columns(y, problem.dtype)
         if new.shape[1] != task.Y.shape[1]:
             raise ValueError(f"y has shape {y.shape}; the model was fitted with {task.Y.shape[1]} outputs.")
         return Task(problem.weighted_by(weights), np.concatenate([task.Y, new]), task.readout)
@@ -164,8 +170,8 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
 
     def _set_attributes(self):
         self.dual_coef_ = self._shaped(self._dual)
-        offset = np.broadcast_to(self._in_units_of_X()[1], self._dual.shape[1:])
-        self.intercept_ = offset[0].item() if self._flat else offset.copy()
+        offset = self._in_units_of_X()[1]
+        self.intercept_ = offset[0].item() if self._flat else copy(offset)
 
     def _linear(self, weights, offset):
         return (weights[:, 0] if self._flat else weights.T), offset
@@ -181,7 +187,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None, confounds: PerRow = None) -> float:
         """R2 of ``predict``, averaged over outputs."""
-        return r2_score(y, self.predict(X, confounds), sample_weight=sample_weight)
+        return r2_score(on_host(y), on_host(self.predict(X, confounds)), sample_weight=on_host(sample_weight))
 
     @reads_one_state
     def loo_predict(self) -> np.ndarray:
@@ -193,7 +199,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
     def loo_score_(self) -> float:
         """Leave-one-out R2 on the training data, averaged over outputs, every row counted once."""
         fits = self._loo_decisions()  # first: it raises the error of an estimator that is not fitted
-        return r2_score(self._fitted_task.Y.astype(np.float64), fits)
+        return r2_score(to_host(self._fitted_task.Y).astype(np.float64), to_host(fits))
 
     @threads_by_size
     @reads_one_state
@@ -231,7 +237,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
             batches = borders(self, X, f"method={method!r}", " or method='jackknife+'")
             return self._shaped(np.concatenate([value_intervals(new, coverage, POWERS[method]) for new in batches]))
         X = new_rows(self, X)
-        solution = self._loo().whole
+        solution = self._loo().full_fit
         Q = None if confounds is None else solution.problem.columns(self._new_confounds(confounds, X))
         residual = solution.loo().E[:, 0] / solution.root
         ends = []
@@ -239,15 +245,3 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
             F = solution.loo_at(X[rows], None if Q is None else Q[rows])
             ends.append(residual_intervals(F, residual, coverage))
         return self._shaped(np.concatenate(ends))
-
-
-def _columns(y, dtype):
-    """Finite targets (n, m), a copy."""
-    try:
-        with np.errstate(over="ignore"):
-            values = np.array(y, dtype=dtype)
-    except (TypeError, ValueError):
-        raise ValueError(f"y must hold numbers; found values of type {np.asarray(y).dtype} such as {y[0]!r}.") from None
-    if not np.isfinite(values).all():
-        raise ValueError(f"y holds NaN, infinity or values too large for {np.dtype(dtype)}; give finite targets.")
-    return values.reshape(len(values), -1)

@@ -23,7 +23,8 @@ from foldless._engine.online.certificate import Certificate
 from foldless.estimators.base import KernelMachine
 from foldless.estimators.checks import as_stored, is_plain_target, validated_rows
 from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions, reads_one_state
-from foldless.kernels.base import canonical
+from foldless.estimators.tensors import require_numpy
+from foldless.kernels.matrices import canonical
 from foldless.kernels.registry import check_symmetric
 
 
@@ -167,11 +168,12 @@ class OnlineMachine(KernelMachine):
                 " forgotten; give numbers, for instance dict(zip(classes, compute_class_weight('balanced', ...)))."
             )
         if self.__sklearn_is_fitted__():
+            require_numpy(self, "an update")
             check_unchanged(self, self._settings)
 
     def _solution_to_update(self, root_w, before):
         """The solution to update; None where its P is gone, or a new class changed the weights of all rows."""
-        solution = None if self._parts is None else self._parts.whole
+        solution = None if self._parts is None else self._parts.full_fit
         if solution is None or not solution.current or not np.array_equal(root_w, before):
             return None
         if solution.problem.shift is not None:  # a mean depends on forgotten rows; from now on features are not centred
@@ -196,7 +198,7 @@ class OnlineMachine(KernelMachine):
         reach 1e-2 there, as long as fits and P itself are accurate to max(1e-9, 10 eps cond(M)).
         """
         check_is_fitted(self)
-        return 0.0 if self._parts is None else float(self._parts.whole.drift)
+        return 0.0 if self._parts is None else float(self._parts.full_fit.drift)
 
     @threads_by_size
     @reads_one_state
@@ -206,7 +208,7 @@ class OnlineMachine(KernelMachine):
         The absolute change of their sum of squares, in O(n^2) for all rows together; 0 for rows of weight 0. With
         confounds, the residuals include the part that the confounds explain.
         """
-        solution = self._loo().whole
+        solution = self._loo().full_fit
         effects = np.zeros(solution.problem.n, solution.Y.dtype)
         effects[solution.rows] = influence.effects(solution)
         return effects
@@ -219,7 +221,7 @@ class OnlineMachine(KernelMachine):
         Fits once more, with the kernel parameters of this model, and compares: ``residual``, ``difference``,
         ``loo_difference``, the ``limit`` that rounding explains, and ``holds``; prints as a short text.
         """
-        solution = self._loo().whole
+        solution = self._loo().full_fit
         task = self._fitted_task
         new = updates.solve_anew(task.problem, task.Y)
         again = copy(self)._accept(task, new, task.rule(new, probabilities=False))

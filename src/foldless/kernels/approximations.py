@@ -31,10 +31,23 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_random_state, gen_batches
 
-from foldless._engine.linalg import invert_lower_, lower_times_, product
+from foldless._engine.linalg import (
+    double,
+    host_dtype,
+    invert_lower_,
+    like,
+    lower_times_,
+    namespace,
+    product,
+    put,
+    row_major,
+    to_host,
+    zeros,
+)
 from foldless._engine.linalg.types import Matrix
-from foldless.kernels.base import FeatureMap, Kernel, canonical, dense, dot, gram_of_all
+from foldless.kernels.base import FeatureMap, Kernel, gram_of_all
 from foldless.kernels.landmarks import BLOCK, CHOICES, choose, factor
+from foldless.kernels.matrices import canonical, dense, dot, scale
 from foldless.kernels.parameters import DERIVED, Parameter
 
 JITTER = {8: 1e-10, 4: 1e-5}  # share of the mean diagonal that is added to k(Z, Z), by bytes: phi keeps half the digits
@@ -75,9 +88,9 @@ class KernelFeatures(FeatureMap):
     def features(self, X: Matrix) -> np.ndarray:
         if X.shape[0] <= BLOCK:
             return self._features(X)
-        Phi = np.empty((X.shape[0], self.n_features(X)), X.dtype)
+        Phi = zeros(X, (X.shape[0], self.n_features(X)))
         for rows in gen_batches(X.shape[0], BLOCK):
-            Phi[rows] = self._features(X[rows])
+            Phi = put(Phi, rows, self._features(X[rows]))
         return Phi
 
     def unwhitened(self) -> Self:
@@ -267,23 +280,26 @@ class Nystroem(KernelApproximation):
             if how not in CHOICES:
                 names = ", ".join(map(repr, CHOICES))
                 raise ValueError(f"landmarks={how!r} is unknown; use one of {names}, or an array of rows.")
-            chosen = choose(how, kernel, X, count, sample_weight, self.random_state)
+            chosen = choose(how, kernel, to_host(X), count, sample_weight, self.random_state)
+            chosen = chosen if sp.issparse(chosen) else like(X, chosen)
             return replace(self, kernel=kernel, landmarks=chosen, as_seen=True)
-        Z = canonical(how) if sp.issparse(how) else np.asarray(how)
+        Z = canonical(how) if sp.issparse(how) else np.asarray(to_host(how))
         if Z.ndim != 2 or Z.shape[1] != X.shape[1] or not Z.shape[0]:
             raise ValueError(
                 f"landmarks has shape {Z.shape}; give at least one row of {X.shape[1]} features, as X has."
             )
         if Z.dtype.kind not in "fiub" or not np.isfinite(Z.data if sp.issparse(Z) else Z).all():
             raise ValueError("landmarks holds values that are no finite numbers.")
-        return replace(self, kernel=kernel, landmarks=Z.astype(X.dtype, copy=False), as_seen=True)
+        Z = Z.astype(X.dtype, copy=False) if sp.issparse(Z) else like(X, Z)
+        return replace(self, kernel=kernel, landmarks=Z, as_seen=True)
 
     @cached_property
     def _root(self):
         """L^-1, lower."""
         Z = self.landmarks
-        L = factor(self.kernel.gram(Z.astype(float)), least=JITTER[Z.dtype.itemsize])
-        return invert_lower_(L).astype(Z.dtype, copy=False)
+        K = self.kernel.gram(Z.astype(float) if sp.issparse(Z) else double(Z))
+        root = invert_lower_(factor(K, least=JITTER[Z.dtype.itemsize]))
+        return root.astype(Z.dtype, copy=False) if sp.issparse(Z) else like(Z, root)
 
     def n_features(self, X: Matrix) -> int:
         return self.landmarks.shape[0]
@@ -332,19 +348,19 @@ class RandomFeatures(KernelApproximation):
         waves = kernel.waves(rng, (X.shape[1], max(1, int(self.n_landmarks) // 2)))
         if waves is None:
             raise ValueError(f"RandomFeatures is for 'rbf' and 'laplacian', not for {kernel!r}; use Nystroem.")
-        return replace(self, kernel=kernel, waves=waves.astype(X.dtype))
+        waves = waves.astype(host_dtype(X))
+        return replace(self, kernel=kernel, waves=waves if sp.issparse(X) else like(X, waves))
 
     def n_features(self, X: Matrix) -> int:
         return 2 * self.waves.shape[1]
 
     def _angles(self, X):
-        return dot(X, (self.kernel.wave_scale(X.dtype) * self.waves.T))
+        return dot(X, scale(self.waves.T, self.kernel.wave_scale(host_dtype(X))))
 
     def _features(self, X):
         angles, q = self._angles(X), self.waves.shape[1]
-        Phi = np.empty((len(angles), 2 * q), angles.dtype)
-        np.cos(angles, out=Phi[:, :q])
-        np.sin(angles, out=Phi[:, q:])
+        xp = namespace(angles)
+        Phi = xp.concat([xp.cos(angles), xp.sin(angles)], axis=1)
         Phi /= np.sqrt(q)
         return Phi
 
@@ -401,7 +417,7 @@ class BasisFunctions(KernelFeatures):
         return X.shape[0] if self.Z is None else self.Z.shape[0]
 
     def features(self, X: Matrix) -> np.ndarray:
-        return gram_of_all(self.kernel, X) if X is self.Z else super().features(X)
+        return row_major(gram_of_all(self.kernel, X)) if X is self.Z else super().features(X)
 
     def _features(self, X):
         return self.kernel.gram(X, self.Z)

@@ -10,16 +10,22 @@ weight for each term, or a :class:`Product`.
 """
 
 from dataclasses import dataclass
+from functools import reduce
 from numbers import Real
+from operator import mul
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import gen_batches
-from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from foldless._engine.linalg import outer_square, product
+from foldless._engine.linalg import (
+    concat,
+    put,
+    zeros,
+)
 from foldless._engine.linalg.types import Matrix
+from foldless.kernels.matrices import dot, squared_norms
 from foldless.kernels.parameters import Parametrised, Weights, Width, check_decorated
 
 MANY_ROWS = 8192  # from which on a Gram matrix is evaluated
@@ -196,7 +202,7 @@ class FeatureMap(Kernel):
         return dot(Phi, Phi if Z is None else self.features(Z))
 
     def diag(self, X: Matrix) -> np.ndarray:
-        return row_norms(self.features(X), squared=True)
+        return squared_norms(self.features(X))
 
 
 @dataclass(frozen=True, repr=False)
@@ -246,11 +252,14 @@ class Sum(Kernel):
         for weight, term in self._terms():
             part = term.gram(X, Z)
             part *= weight
-            K = part if K is None else np.add(K, part, out=K)
+            if K is None:
+                K = part
+            else:
+                K += part
         return K
 
     def diag(self, X: Matrix) -> np.ndarray:
-        return np.sum([weight * term.diag(X) for weight, term in self._terms()], axis=0)
+        return sum(weight * term.diag(X) for weight, term in self._terms())
 
     def n_features(self, X: Matrix) -> int | None:
         counts = [count for term in self.terms if (count := term.n_features(X)) is not None]
@@ -261,7 +270,7 @@ class Sum(Kernel):
         if self.n_features(X) is None:
             return None
         parts = [float(np.sqrt(weight)) * term.features(X) for weight, term in self._terms()]
-        return sp.hstack(parts).tocsr() if any(map(sp.issparse, parts)) else np.hstack(parts)
+        return sp.hstack(parts).tocsr() if any(map(sp.issparse, parts)) else concat(parts, 1)
 
     def slopes(self, coefficients: np.ndarray, X: Matrix, Z: Matrix) -> np.ndarray:
         return sum(weight * term.slopes(coefficients, X, Z) for weight, term in self._terms())
@@ -310,7 +319,7 @@ class Product(Kernel):
         return K
 
     def diag(self, X: Matrix) -> np.ndarray:
-        return np.prod([factor.diag(X) for factor in self.factors], axis=0)
+        return reduce(mul, (factor.diag(X) for factor in self.factors))
 
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
         """By a parameter of a factor: its own, of R times all other factors."""
@@ -347,44 +356,16 @@ def _named(part, values):
     return {f"{part}__{name}": value for name, value in values.items()}
 
 
-def dense(X):
-    """X as an array."""
-    return X.toarray() if sp.issparse(X) else X
-
-
-def canonical(X):
-    """X with one entry for each place, in order: a sparse matrix may hold several, which add up. X is not changed."""
-    if not sp.issparse(X):
-        return X
-    X = X.tocsr()
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-def dot(X, Z):
-    """X Z' as a dense, C-ordered array."""
-    if sp.issparse(X) or sp.issparse(Z):
-        return np.ascontiguousarray(safe_sparse_dot(X, Z.T, dense_output=True))
-    return outer_square(X) if X is Z else product(Z, X.T).T
-
-
 def gram_of_all(kernel, X):
-    """The Gram matrix of X with itself, C-ordered; of many rows in blocks, so that nothing else of its size is held."""
+    """The Gram matrix of X with itself; of many rows C-ordered, in blocks, so that nothing else of its size is held."""
     n = X.shape[0]
     if n <= MANY_ROWS:
-        return np.ascontiguousarray(kernel.gram(X))
-    K = np.empty((n, n), X.dtype)
+        return kernel.gram(X)
+    K = zeros(X, (n, n))
     for rows in gen_batches(n, BLOCK):
-        K[rows, rows] = kernel.gram(X[rows])
+        K = put(K, (rows, rows), kernel.gram(X[rows]))
         if rows.start:
-            K[rows, : rows.start] = kernel.gram(X[rows], X[: rows.start])
-            K[: rows.start, rows] = K[rows, : rows.start].T
+            block = kernel.gram(X[rows], X[: rows.start])
+            K = put(K, (rows, slice(rows.start)), block)
+            K = put(K, (slice(rows.start), rows), block.T)
     return K
-
-
-def scale(X, factors):
-    """The columns of X times ``factors`` (a number or one per column)."""
-    factors = np.asarray(factors, X.dtype)
-    return (X @ sp.diags_array(factors)).tocsr() if sp.issparse(X) and factors.ndim else X * factors

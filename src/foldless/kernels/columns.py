@@ -4,10 +4,13 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from foldless._engine.linalg import take
 from foldless._engine.linalg.types import Matrix
-from foldless.kernels.base import Kernel, check_kernels, scale
+from foldless.kernels.base import Kernel, check_kernels
+from foldless.kernels.matrices import scale
 from foldless.kernels.parameters import Scales
 
 FEW = 8  # scales that a representation shows
@@ -39,7 +42,8 @@ class On(Kernel):
 
     def _selected(self, X):
         """The columns of X that the kernel is applied to."""
-        return X[:, self.columns if isinstance(self.columns, slice) else np.atleast_1d(self.columns)]
+        columns = self.columns if isinstance(self.columns, slice) else np.atleast_1d(self.columns)
+        return X[:, columns] if sp.issparse(X) else take(X, columns, 1)
 
     def resolved(self, X: Matrix, sample_weight: ArrayLike | None = None) -> Self:
         try:
@@ -127,7 +131,8 @@ class Scaled(Kernel):
 
     def _scaled(self, X):
         """X as the kernel sees it."""
-        return scale(X[:, self._used], self.scales[self._used])
+        used = self._used
+        return scale(X[:, used] if sp.issparse(X) else take(X, used, 1), self.scales[used])
 
     def resolved(self, X: Matrix, sample_weight: ArrayLike | None = None) -> Self:
         kind = self.parameters()["scales"]

@@ -19,8 +19,9 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
+from foldless._engine.linalg import is_tensor, manhattan
 from foldless._engine.linalg.threads import n_threads
-from foldless.kernels.base import dot, scale
+from foldless.kernels.matrices import dot, scale
 
 TILE = 2**15  # entries of the rows of a tile
 MOST_ROWS = 512  # of a tile
@@ -29,8 +30,10 @@ FEW = 2**20  # differences that are quickly added up without tiles
 
 def absolute_distances(X, Z, factors):
     """D (len(X), len(Z)) with one of the ``factors`` >= 0 for each column, or one for all; Z=None: of X with itself."""
-    factors = np.broadcast_to(np.asarray(factors, X.dtype), X.shape[1])
     alike = Z is None
+    if is_tensor(X):
+        return manhattan(scale(X, factors), scale(X if alike else Z, factors))
+    factors = np.broadcast_to(np.asarray(factors, X.dtype), X.shape[1])
     if sp.issparse(X) or sp.issparse(Z):
         return _sparse_distances(X, X if alike else Z, factors)
     used = factors > 0

@@ -19,10 +19,23 @@ from scipy.spatial.distance import cdist
 from scipy.special import xlogy
 from sklearn.utils.extmath import row_norms
 
-from foldless._engine.linalg import product
+from foldless._engine.linalg import (
+    divide,
+    exp_,
+    functions,
+    is_tensor,
+    kind_of,
+    like,
+    namespace,
+    on_host,
+    ones,
+    power_,
+    product,
+)
 from foldless._engine.linalg.types import Matrix
-from foldless.kernels.base import FeatureMap, Kernel, dense, dot, scale
+from foldless.kernels.base import FeatureMap, Kernel
 from foldless.kernels.distances import absolute_distances
+from foldless.kernels.matrices import dense, dot, scale, squared_norms
 from foldless.kernels.parameters import Number, Width
 
 LOOKED_AT = 1000  # rows from which spreads of columns are estimated
@@ -68,11 +81,10 @@ class Poly(Kernel):
         return B
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
-        B = self._base(X, Z)
-        return np.power(B, self.degree, out=B)
+        return power_(self._base(X, Z), self.degree)
 
     def diag(self, X: Matrix) -> np.ndarray:
-        return (row_norms(scale(X, np.sqrt(self.gamma)), squared=True) + self.coef0) ** self.degree
+        return (squared_norms(scale(X, np.sqrt(self.gamma))) + self.coef0) ** self.degree
 
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
         """Derivatives by gamma and coef0; the degree is a choice, not a slope."""
@@ -91,13 +103,13 @@ class Boolean(Kernel):
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         K = dot(X, X if Z is None else Z)
         K *= np.log1p(self.eta)
-        return np.exp(K, out=K)
+        return exp_(K)
 
     def diag(self, X: Matrix) -> np.ndarray:
-        return np.exp(float(np.log1p(self.eta)) * row_norms(X, squared=True))
+        return exp_(float(np.log1p(self.eta)) * squared_norms(X))
 
     def caution(self, X: Matrix) -> str | None:
-        values = X.data if sp.issparse(X) else X
+        values = X.data if sp.issparse(X) else on_host(X)
         others = values[(values != 0) & (values != 1)]
         if not len(others):
             return None
@@ -123,20 +135,26 @@ class Cosine(Kernel):
         return dot(U, U if Z is None else _unit(Z))
 
     def diag(self, X: Matrix) -> np.ndarray:
-        return (_largest(X) > 0).astype(X.dtype)
+        return like(X, _largest(X) > 0)
 
 
 def _unit(X):
     """Rows of length 1; their largest entry is taken out first, so that no square over- or underflows."""
-    for size in (_largest, row_norms):
-        factors = size(X)
-        factors = np.divide(1.0, factors, out=np.zeros_like(factors), where=factors > 0)
+    for size in (_largest, _norms):
+        sizes = size(X)
+        factors = divide(namespace(sizes).ones_like(sizes), sizes)
         X = (sp.diags_array(factors) @ X).tocsr() if sp.issparse(X) else factors[:, None] * X
     return X
 
 
 def _largest(X):
-    return np.asarray(dense(abs(X).max(axis=1))).ravel()
+    if sp.issparse(X):
+        return np.asarray(dense(abs(X).max(axis=1))).ravel()
+    return namespace(X).max(abs(X), axis=1)
+
+
+def _norms(X):
+    return namespace(X).sqrt(squared_norms(X))
 
 
 def _inner_derivative(R, X):
@@ -151,14 +169,14 @@ class _OfDistances(Kernel):
     gamma: Annotated[float | np.ndarray | str, Width()] = 1.0
 
     def diag(self, X: Matrix) -> np.ndarray:
-        return np.ones(X.shape[0], X.dtype)
+        return ones(X, X.shape[0]) if is_tensor(X) else np.ones(X.shape[0], X.dtype)
 
     def caution(self, X: Matrix) -> str | None:
         """A warning if one column decides all distances; for dense rows and one width for all features."""
         if sp.issparse(X) or np.ndim(self.gamma) or X.shape[1] < 2:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
-            spread = X[:: max(1, X.shape[0] // LOOKED_AT)].std(0)
+            spread = on_host(X[:: max(1, X.shape[0] // LOOKED_AT)]).std(0)
         largest = int(np.argmax(spread))
         others = np.delete(spread, largest).max()
         if not np.isfinite(spread[largest]) or spread[largest] <= ALONE * others or not others > 0:
@@ -176,14 +194,14 @@ class RBF(_OfDistances):
     name: ClassVar[str] = "rbf"
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
-        root = np.sqrt(self.gamma)
-        K: Any = None
-        for columns, X_part, Z_part in _by_filling(X, X if Z is None else Z):
-            part = _minus_distances(X_part, Z_part, root[columns] if np.ndim(root) else root, alike=Z is None)
-            K = part if K is None else np.add(K, part, out=K)
-        if Z is None:
-            np.fill_diagonal(K, 0)
-        return np.exp(K, out=K)
+        root, alike, kind = np.sqrt(self.gamma), Z is None, kind_of(X)
+        if sp.issparse(X) or sp.issparse(Z):
+            K = _minus_sparse_distances(X, X if alike else Z, root, kind, alike=alike)
+        else:
+            K = _minus_distances(X, X if alike else Z, root, kind, alike=alike)
+        if alike:
+            K = kind.verbs.set_diagonal_(K, 0)
+        return kind.verbs.exp_(K)
 
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
         """dL/dgamma_k = -2 x_k' (diag(rowsum(R*K)) - R*K) x_k."""
@@ -207,7 +225,7 @@ class RBF(_OfDistances):
         if sp.issparse(X) or sp.issparse(Z):
             return super().pullback_between(R, X, Z)
         R = R * self.gram(X, Z)
-        X, Z = _centred(X, Z)
+        X, Z = _centred(X, Z, functions)
         mixed = np.einsum("ik,ik->k", X, product(R, Z))
         by_feature = 2 * mixed - R.sum(1) @ np.square(X) - R.sum(0) @ np.square(Z)
         return {"gamma": by_feature if np.ndim(self.gamma) else by_feature.sum()}
@@ -231,8 +249,8 @@ class Laplacian(_OfDistances):
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         K = absolute_distances(X, Z, self.gamma)
-        np.negative(K, out=K)
-        return np.exp(K, out=K)
+        K *= -1.0
+        return exp_(K)
 
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
         """dL/dgamma_k = -sum_ij (R*K)_ij |x_ik - x_jk|; no product gives these, each feature is gone through."""
@@ -272,39 +290,46 @@ def _by_filling(X, Z):
     return [full] if filled.all() else [full, (~filled, X[:, ~filled], Z[:, ~filled])]
 
 
-def _minus_distances(X, Z, root, *, alike):
+def _minus_sparse_distances(X, Z, root, kind, *, alike):
+    """The same as :func:`_minus_distances` where X or Z is sparse."""
+    K: Any = None
+    for columns, X_part, Z_part in _by_filling(X, Z):
+        part = _minus_distances(X_part, Z_part, root[columns] if np.ndim(root) else root, kind, alike=alike)
+        K = part if K is None else np.add(K, part, out=K)
+    return K
+
+
+def _minus_distances(X, Z, root, kind, *, alike):
     """Minus the squared distances between the rows of X and Z, columns times root; ``alike``: Z is X."""
-    if not sp.issparse(X) and not alike and len(X) <= FEW_DISTANCES:
+    if isinstance(X, np.ndarray) and not alike and len(X) <= FEW_DISTANCES:
         K = cdist(X, Z, "sqeuclidean", w=root * root) if np.ndim(root) else cdist(X, Z, "sqeuclidean")
         K *= -1.0 if np.ndim(root) else -root * root
         if not np.isfinite(K.sum()):  # squares that overflow before they are scaled
             K = -cdist(scale(X, root), scale(Z, root), "sqeuclidean")
         return K.astype(X.dtype, copy=False)
-    if not sp.issparse(X):
-        X, Z = _centred(X, X if alike else Z)  # |x|^2 + |z|^2 - 2 x.z loses fewer digits near the bulk of the rows
+    verbs, xp = kind
+    is_sparse = sp.issparse(X)
+    if not is_sparse:
+        X, Z = _centred(X, X if alike else Z, xp)  # |x|^2 + |z|^2 - 2 x.z loses fewer digits near the bulk of the rows
     X = scale(X, root)
     Z = X if alike else scale(Z, root)
-    X_norms = _squared_norms(X)
-    Z_norms = X_norms if alike else _squared_norms(Z)
-    if not sp.issparse(X) and X.shape[1] < (FEW_COLUMNS if alike else Z.shape[0]):
-        ones = np.ones_like  # all three terms by one product: K is written once
-        K = product(np.hstack([2 * Z, -ones(Z_norms), -Z_norms]), np.hstack([X, X_norms, ones(X_norms)]).T).T
+    X_norms = (row_norms(X, squared=True) if is_sparse else verbs.dots(X, X))[:, None]
+    Z_norms = X_norms if alike else (row_norms(Z, squared=True) if is_sparse else verbs.dots(Z, Z))[:, None]
+    if not is_sparse and X.shape[1] < (FEW_COLUMNS if alike else Z.shape[0]):
+        ones = xp.ones_like  # all three terms by one product: K is written once
+        left, right = [2 * Z, -ones(Z_norms), -Z_norms], [X, X_norms, ones(X_norms)]
+        K = verbs.product(xp.concat(left, axis=1), xp.concat(right, axis=1).T).T
     else:
         K = dot(X, Z)
         K *= 2
         K -= X_norms
         K -= Z_norms.T
-    return np.minimum(K, 0, out=K)
+    return verbs.minimum_(K, 0)
 
 
-def _squared_norms(X):
-    """|x|^2 of the rows, as a column."""
-    return (row_norms(X, squared=True) if sp.issparse(X) else np.einsum("ij,ij->i", X, X))[:, None]
-
-
-def _centred(X, Z):
+def _centred(X, Z, xp):
     """Dense X and Z less a point among the rows: distances do not see it, and what follows rounds less."""
     some = Z[:: max(1, Z.shape[0] // 100)]
-    centre = np.partition(some, len(some) // 2, axis=0)[len(some) // 2]  # the median, or the number after it
+    centre = xp.sort(some, axis=0)[some.shape[0] // 2, :]  # the median, or the number after it
     shifted = X - centre
     return shifted, shifted if Z is X else Z - centre

@@ -19,7 +19,16 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.extmath import row_norms
 from threadpoolctl import threadpool_limits
 
-from foldless._engine.linalg import NotPositiveDefiniteError, cholesky_, lower_solve
+from foldless._engine.linalg import (
+    NotPositiveDefiniteError,
+    add_diagonal_,
+    cholesky_,
+    copy,
+    diagonal,
+    lower_solve,
+    namespace,
+    row_major,
+)
 
 CHOICES = ("uniform", "kmeans", "leverage")
 BLOCK = 8192  # rows whose kernel with the landmarks is held at once
@@ -76,8 +85,8 @@ def _leverage(kernel, X, rows, count, rng):
 def factor(K: np.ndarray, penalty: float = 0.0, least: float = 1e-10) -> Any:
     """Cholesky factor of K + penalty I, with ``least`` of its mean diagonal added, or as much as rounding asks for."""
     for jitter in least * 100.0 ** np.arange(6):
-        M = np.array(K, order="C")
-        M.flat[:: len(M) + 1] += penalty + jitter * float(K.diagonal().mean())
+        size = float(namespace(K).mean(diagonal(K)))
+        M = add_diagonal_(copy(row_major(K)), penalty + float(jitter) * size)
         try:
             return cholesky_(M)
         except NotPositiveDefiniteError:

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from foldless._engine.linalg.dispatch import on_host
 from foldless._engine.linalg.types import Matrix
 
 DERIVED = {"derived": True}  # metadata of a field that is no parameter: the object derives it from parameters and X
@@ -276,6 +277,7 @@ class Parametrised:
 
 def _variance(X, sample_weight):
     """Variance of all entries of X, rows repeated by their weights."""
+    X = on_host(X)
     share = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, float)
     share = share / (share.sum() * X.shape[1])
     # Divided by the largest entry first: squares of 1e200 would overflow.

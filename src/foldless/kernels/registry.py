@@ -8,10 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from foldless._engine.linalg import copy, diagonal, eps, row_major, take
 from foldless._engine.linalg.types import Matrix
 from foldless.kernels.approximations import BasisFunctions
-from foldless.kernels.base import Kernel, Sum, dense
+from foldless.kernels.base import Kernel, Sum
 from foldless.kernels.formulas import RBF, Boolean, Cosine, Laplacian, Linear, Poly
+from foldless.kernels.matrices import dense
 from foldless.kernels.parameters import did_you_mean
 
 KernelLike: TypeAlias = str | Callable | Kernel
@@ -67,10 +69,10 @@ class Precomputed(Kernel):
         return X[index][:, index]
 
     def block(self, X: Matrix, rows: Any, columns: Any) -> np.ndarray:
-        return np.ascontiguousarray(dense(X[rows][:, columns]))
+        return row_major(dense(X[rows][:, columns] if sp.issparse(X) else take(X[rows], columns, 1)))
 
     def against(self, X_new: Matrix, X: Matrix, columns: Any) -> np.ndarray:
-        return dense(X_new[:, columns])
+        return dense(X_new[:, columns] if sp.issparse(X_new) else take(X_new, columns, 1))
 
     def joined(self, X: Matrix, more: Matrix) -> Matrix:
         """The Gram matrix of all rows; ``more`` holds the kernel of the new rows with all, old and new."""
@@ -82,16 +84,16 @@ class Precomputed(Kernel):
         """A copy of X, which callers may overwrite."""
         if Z is not None:
             raise ValueError("A precomputed kernel has no rows to compare; slice the Gram matrix instead.")
-        return np.array(dense(X), order="C")
+        return copy(row_major(dense(X)))
 
     def diag(self, X: Matrix) -> np.ndarray:
-        return X.diagonal()
+        return X.diagonal() if sp.issparse(X) else diagonal(X)
 
 
 def check_symmetric(K: Matrix, what: str) -> None:
     """Raise an error if a Gram matrix differs from its transpose by more than rounding."""
-    gap, size = abs(K - K.T).max(), abs(K).max()
-    if gap > 1e3 * np.finfo(K.dtype).eps * size:
+    gap, size = float(abs(K - K.T).max()), float(abs(K).max())
+    if gap > 1e3 * eps(K) * size:
         raise ValueError(
             f"{what} is not symmetric: entries and their mirror images differ by up to {gap:.3g} (largest entry"
             f" {size:.3g}). Use (K + K.T) / 2 if that is what is meant."

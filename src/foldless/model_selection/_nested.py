@@ -281,7 +281,7 @@ def _fitted_models(front, nested, results, outer):
     """The fitted estimators of the outer splits, and their outputs for the test rows."""
     models, X = [result.estimator for result in results], nested.model_rows
     outputs = [tested(model, X, nested.data.y, *split) for model, split in zip(models, outer, strict=True)]
-    return {"estimator": [front.whole(model) for model in models], "tested": outputs}
+    return {"estimator": [front.in_pipeline(model) for model in models], "tested": outputs}
 
 
 def _check(search, y, params):

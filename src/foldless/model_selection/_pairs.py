@@ -85,7 +85,7 @@ def leave_pair_out_auc(
         raise ValueError(
             "leave_pair_out_auc needs at least two rows of every class: leaving out a pair empties a class."
         )
-    model = task.training_parts().whole.explicit()  # its n x n entries are no more than there are pairs
+    model = task.training_parts().full_fit.explicit()  # its n x n entries are no more than there are pairs
     if classes is None:
         values = task.Y[model.rows, 0]
         return _share(task, model, np.nonzero(values[:, None] > values[None, :]), None)

@@ -18,7 +18,7 @@ from foldless._engine.permutation.patterns import (
 )
 from foldless._sklearn.adapters import closed_form_estimator
 from foldless._sklearn.permutation_spec import (
-    MEMORY_LIMIT,
+    BATCH_LIMITS,
     PermutationData,
     check_permutations,
     has_class_weights,
@@ -105,8 +105,8 @@ def permutation_test_pattern(
     return run_pattern_test(request)
 
 
-def run_pattern_test(request, memory_limit=MEMORY_LIMIT):
-    """The :class:`PatternTestResult` of a request; ``memory_limit`` are bytes of columns at a time, beside P."""
+def run_pattern_test(request, limits=BATCH_LIMITS):
+    """The :class:`PatternTestResult` of a request."""
     names = [str(name) for name in request.X.columns] if hasattr(request.X, "columns") else None
     _, request = request.behind_steps()
     estimator, params = request.estimator, request.params
@@ -124,7 +124,7 @@ def run_pattern_test(request, memory_limit=MEMORY_LIMIT):
     orders = draw_null(scheme, n, request.n_permutations, request.random_state).orders
     warn_of_unchanged_labels(data, orders)
     moving = has_class_weights(estimator)
-    size = 1 if moving else patterns_that_fit(estimator_task.task, memory_limit)
+    size = 1 if moving else patterns_that_fit(estimator_task.task, limits.memory)
     progress = Progress(request.n_permutations, "permutations", request.verbose)
     batches = _batches(data, solved, None if moving else estimator_task.task, orders, size, progress)
     names = names if names is not None and len(names) == estimator_task.task.problem.X.shape[1] else None

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import gen_batches
 
-from foldless._engine.linalg.memory import require_memory
+from foldless._engine.linalg.dispatch import require_memory
 from foldless._engine.linalg.threads import jobs_as_here, threads_by_size, threads_for
 from foldless._engine.linalg.types import MatrixLike, RandomStateLike
 from foldless._engine.permutation.nulls import ROUNDING, ROUNDING_SINGLE, PermutationTestResult, p_values
@@ -21,8 +21,8 @@ from foldless._engine.permutation.tally import LabelingScores
 from foldless._sklearn.families import family_members
 from foldless._sklearn.permutation import choose_strategy
 from foldless._sklearn.permutation_spec import (
+    BATCH_LIMITS,
     COUNTS_OF_LABELS,
-    MEMORY_LIMIT,
     PermutationData,
     PermutationSpec,
     check_permutations,
@@ -168,9 +168,9 @@ def permutation_test_score(
     return run_permutation_test(request)
 
 
-def run_permutation_test(request, memory_limit=MEMORY_LIMIT):
-    """The :class:`PermutationTestResult` of a request; ``memory_limit`` are bytes of columns at a time, beside P."""
-    test = PreparedTest.of(request, memory_limit)
+def run_permutation_test(request, limits=BATCH_LIMITS):
+    """The :class:`PermutationTestResult` of a request."""
+    test = PreparedTest.of(request, limits)
     warn_of_unchanged_labels(test.data, test.labelings.orders)
     if test.is_family:
         scores, route = _scores_of_family(test)
@@ -192,7 +192,7 @@ class PreparedTest:
     is_family: bool
 
     @classmethod
-    def of(cls, request, memory_limit=MEMORY_LIMIT):
+    def of(cls, request, limits=BATCH_LIMITS):
         """The test of a request."""
         check_groups(request.groups)
         members, is_family = family_members(request.X, request.estimator, generalise=request.generalise)
@@ -207,7 +207,7 @@ class PreparedTest:
         is_search = isinstance(last, Search)
         refit, search = (_nested_scores, search_spec(last)) if is_search else (_cross_validated_scores, None)
         data = PermutationData(X, y, None, as_confounds(request.confounds))
-        spec, data, labelings = specify_test(request, data, memory_limit, refit, search)
+        spec, data, labelings = specify_test(request, data, limits, refit, search)
         if is_search:
             spec = replace(spec, search=with_row_weights(spec.search, last, data.y, data.sample_weight))
         return cls(request, fronts[0], spec, data, labelings, members, is_family)

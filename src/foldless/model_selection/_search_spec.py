@@ -84,7 +84,7 @@ def _check_options(search):
 def _check_classes(search, criterion):
     """Raise an error for parameters that need classes, or all classes together, where there are none."""
     for needs_all, what in (
-        (criterion.whole, f"criterion={search.criterion!r}"),
+        (criterion.of_decisions, f"criterion={search.criterion!r}"),
         (search.scoring is not None, f"scoring={search.scoring!r}"),
     ):
         if needs_all and search.share != "all":
@@ -278,7 +278,7 @@ def _check_several_labels(search):
             f"share={search.share!r} is for classes, and y has several labels a row; use share='all', or a search for"
             " each column of y."
         )
-    if search.criterion_weight == "balanced" and criteria.resolve(search.criterion).whole:
+    if search.criterion_weight == "balanced" and criteria.resolve(search.criterion).of_decisions:
         raise ValueError(
             f"criterion={search.criterion!r} with criterion_weight='balanced' gives every class of rows the same share,"
             " and y has several labels a row; use criterion='ber', which balances each of them."

@@ -178,7 +178,7 @@ def cross_validate(
         result, counting = _closed_form_scores(planned, front.X, y, scoring, counting, options)
         models = [standin.materialise() for standin in result.get("estimator", [])]
     if return_estimator:
-        result["estimator"] = [front.whole(model) for model in models]
+        result["estimator"] = [front.in_pipeline(model) for model in models]
     return CrossValidationResult(result, front.route(planned.route_taken()), planned.test_share, counting)
 
 

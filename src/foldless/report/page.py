@@ -31,6 +31,7 @@ FIGURES = {
     "influence": rows.influence,
     "search": search.search,
     "settings": search.settings,
+    "scales": search.scales,
     "timings": search.timings,
 }
 GRIDS = {

@@ -131,8 +131,9 @@ def learning(study):
     n_folds = len(curve[0].test_scores)
     several = f" Points are means of {n_folds} folds, whiskers hold 10 to 90 % of them." * (n_folds > 1)
     text = (
-        f"After learning from {n[0]:,} rows the {called(name)} on held-out rows is {score_text(name, test[0])}, after"
-        f" {n[-1]:,} rows {score_text(name, test[-1])}. Where the curve still rises, more rows would probably help."
+        f"After learning from {n[0]:,} rows, and tuning on them, the {called(name)} on held-out rows is"
+        f" {score_text(name, test[0])}, after {n[-1]:,} rows {score_text(name, test[-1])}. Where the curve still"
+        " rises, more rows would probably help."
         f"{several}"
     )
     return Figure("Would more rows help?", plot, text, (("l0", "held-out rows"), ("l1", "rows learnt from")))

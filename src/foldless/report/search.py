@@ -1,14 +1,15 @@
-"""The plots of the search and of the time taken."""
+"""The plots of the search, of the scales that it has learnt, and of the time taken."""
 
 import numpy as np
 
 from foldless.inspection import SearchDisplay
 from foldless.inspection.numbers import excess
 from foldless.report.svg import Figure, Plot, spread
-from foldless.report.words import called, counted, number, params, seconds
+from foldless.report.words import called, counted, number, params, quoted, seconds
 
 SHADES = 5
 WIDE = 20  # times the least: the axis is logarithmic above
+MOST_SCALES = 15
 
 
 def search(study):
@@ -90,6 +91,29 @@ def _path(chosen, trials):
     plot.segments(value, ends[0], value, ends[1], "truth")
     text = f"The loss along {name} on {counted(most, 'row')}. Chosen: {params(chosen)}."
     return Figure("Settings that were tried", plot, text, (("l0", "loss"), ("truth", "chosen")))
+
+
+def scales(study):
+    """Bars of the largest scales of a learnt kernel."""
+    top = study.model.scales[:MOST_SCALES]
+    if not top:
+        return None
+    values = np.array([each.scale for each in top])
+    plot = Plot((0, 1.05 * values.max() or 1.0), x_label="scale", lanes=[each.feature for each in top])
+    lanes = np.arange(len(top))
+    plot.boxes(0 * values, lanes - 0.3, values, lanes + 0.3, [f"{each.feature}: {number(each.scale)}" for each in top])
+    first = ", ".join(f"{quoted(each.feature)} ({number(each.scale)})" for each in top[:3])
+    n_features, n_unused = len(study.model.scales), sum(each.scale == 0 for each in study.model.scales)
+    text = (
+        "The Laplacian kernel multiplies the differences of two rows in a feature by its scale; numbers are in units of"
+        " their standard deviation, indicators are 0 or 1. The kernel was learnt from all rows: scales say what this"
+        f" model looks at, and test nothing. The largest: {first}."
+    )
+    if n_features > len(top):
+        text += f" Shown are {len(top)} of {n_features} features."
+    if n_unused:
+        text += f" {counted(n_unused, 'feature has', 'features have')} the scale 0."
+    return Figure("What the learnt kernel looks at", plot, text)
 
 
 def timings(study):

@@ -12,6 +12,10 @@ SHOWN_CELLS = 5  # columns of a surprising row
 MEANINGS = {
     "alpha": "how strongly the model is smoothed: the larger, the simpler it is",
     "gamma": "how quickly predictions change from row to row: the larger, the more they bend",
+    "gaussian_weight": "share of the Gaussian kernel, which is for smooth relations",
+    "gaussian_gamma": "how quickly the Gaussian kernel falls with the distance of two rows",
+    "laplacian_weight": "share of the Laplacian kernel, which is for steps, and looks at the features by their scales",
+    "laplacian_gamma": "how quickly the Laplacian kernel falls with the distance of two rows",
 }
 
 

@@ -128,7 +128,11 @@ MACHINES = {
 def machine(model):
     """The model in a sentence."""
     kernel = f" with the kernel {model.kernel}" if model.kernel else ""
-    return f"The model is {MACHINES.get(model.name, 'an estimator')} ({model.name}){kernel}."
+    if model.kernel == "learnt":
+        kernel = " with a kernel that the search has learnt"
+        kernel += ", the sum of a Gaussian and a Laplacian one" * ("laplacian_weight" in model.params)
+    landmarks = f", approximated by {model.landmarks} landmarks" * (model.landmarks > 0)
+    return f"The model is {MACHINES.get(model.name, 'an estimator')} ({model.name}){kernel}{landmarks}."
 
 
 def group(study):

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from foldless._engine.linalg.memory import require_memory
+from foldless._engine.linalg.dispatch import require_memory
 from foldless._engine.linalg.types import RandomStateLike
 from foldless._engine.permutation.nulls import PermutationTestResult, members_of
 from foldless.results import Result, lanes, points

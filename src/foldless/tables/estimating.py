@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut
 
+from foldless._sklearn.landmarks import MOST_REPEATED
 from foldless.model_selection import cross_val_predict, nested_cross_validate
 from foldless.tables.folds import all_classes, check_groups, outer_folds
 from foldless.tables.parts import Fold, Score
-from foldless.tables.preparing import EXACT_ROWS
 from foldless.tables.scores import (
     CONFIDENCE,
     HeldOutBy,
@@ -20,7 +20,8 @@ from foldless.tables.scores import (
     pooled_baseline,
     typical,
 )
-from foldless.tables.searching import chosen, given, labels, search_of
+from foldless.tables.searching import chosen, given, labels, search_of, searched
+from foldless.tables.settings import setting
 
 BOOTSTRAP = "from a bootstrap of the held-out {units}; that the setting was chosen on them is not counted"
 POOLED = "from a bootstrap of the held-out {units} of all folds together, as some folds lack a class"
@@ -30,11 +31,8 @@ CALIBRATED_A_SECOND = 100  # rows times classes, at the least
 
 def tune(rows, options):
     """The search, fitted on all rows; its best pipeline knows probabilities."""
-    search = search_of(rows, options, options.share("tuning"))
-    if rows.classifies:
-        search.set_params(estimator__model__calibration="sigmoid")
-    names = ("confounds", "sample_weight") if search.cv is None else ("groups", "confounds", "sample_weight")
-    return search.fit(rows.X, rows.y, **given(rows, *names))
+    calibration = {"estimator__model__calibration": "sigmoid"} if rows.classifies else {}
+    return searched(rows, options, options.share("tuning"), **calibration)
 
 
 def nested(rows, options):
@@ -51,14 +49,15 @@ def nested(rows, options):
     prediction = np.empty(len(rows), dtype=rows.y.dtype)
     decisions: list[Any] = [each for each in found.decision if each is not None] or found.predictions
     decision = np.full((len(rows), *np.shape(decisions[0])[1:]), np.nan)
-    folds = []
+    folds, params = [], [chosen(best) for best in found.best_params]
     for number, (train, test) in enumerate(splits):
         prediction[test], decision[test] = found.predictions[number], decisions[number]
         values = {each.name: each.sign * float(found.test_score[each.scorer][number]) for each in asked}
-        folds.append(Fold(len(train), len(test), chosen(found.best_params[number]), values))
+        folds.append(Fold(len(train), len(test), setting(params[number]), values))
     if not all_classes(rows, (test for _, test in splits)):  # scores of such folds mean little, or nothing
         scores = tuple(bootstrapped(each, rows, prediction, decision, options.seed, POOLED) for each in asked)
-    return Nested(tuple(folds), splits, HeldOutBy(prediction, decision, scores), _baseline(rows, splits, asked))
+    held_out, baseline = HeldOutBy(prediction, decision, scores), _baseline(rows, splits, asked)
+    return Nested(tuple(folds), splits, held_out, baseline, tuple(params))
 
 
 def _baseline(rows, splits, asked):
@@ -84,7 +83,7 @@ def left_out(rows, options, model):
         decision = without_groups(rows, model)
     else:
         decision = last.loo_decision_function() if rows.classifies else last.loo_predict()
-        quick = len(rows) <= EXACT_ROWS and rows.confounds is None  # all pairs of rows
+        quick = len(rows) <= MOST_REPEATED and rows.confounds is None  # all pairs of rows
         influence = last.forgetting_effects() if quick else None
     prediction = labels(decision, last.classes_) if rows.classifies else decision
     probability = _probabilities(rows, options, last, decision) if rows.classifies else None

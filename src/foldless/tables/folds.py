@@ -77,6 +77,14 @@ def all_classes(rows, parts):
     return not rows.classifies or all(len(np.unique(rows.y[part])) == len(rows.schema.classes) for part in parts)
 
 
+def told_apart(rows):
+    """Whether all classes are there, twice: in two groups, if there are groups."""
+    if not rows.classifies:
+        return True
+    sets = np.arange(len(rows)) if rows.groups is None else rows.groups
+    return all(len(np.unique(sets[rows.y == each])) > 1 for each in rows.schema.classes)
+
+
 def check_groups(rows):
     """Refuse classes of one group: without it a model does not know them."""
     alone = [each for each in rows.schema.classes if len(np.unique(rows.groups[rows.y == each])) < 2]

@@ -5,13 +5,14 @@ import time
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from foldless.tables import refits
+from foldless.tables.folds import told_apart
 from foldless.tables.parts import Importance, LearningPoint, SurprisingRow
+from foldless.tables.preparing import pipeline
 from foldless.tables.scores import measures
-from foldless.tables.searching import labels
+from foldless.tables.searching import labels, searched
 
 FEW_ROWS = 500  # up to which all folds are looked at, not one
 MOST_TESTED = 500  # held-out rows of a fold
@@ -19,28 +20,34 @@ MOST_COLUMNS = 200
 SHUFFLES = 3  # of a column, in all folds together
 SHARES = (0.1, 0.2, 0.4, 0.7, 1.0)  # of the training rows
 N_SURPRISING = 20
+LEAST_SECONDS = 0.1  # of a search
 
 
-def closer_look(rows, model, splits, options):
-    """(importance of the columns, learning curve, a sentence on how) of a setting, by fits without the test rows.
+def closer_look(rows, outer, options):
+    """(importance of the columns, learning curve, a sentence on how) of a :class:`Nested` result.
 
-    Where the time is up, folds that are left are not looked at.
+    Test rows are those of its folds; settings are chosen without them. Where the time is up, folds that are left are
+    not looked at.
     """
     rng, measure = np.random.default_rng(options.seed), measures(rows)[0]
     end = time.monotonic() + (options.share("look") or np.inf)
-    splits = splits[:SHUFFLES] if len(rows) <= FEW_ROWS else splits[:1]
-    if rows.classifies:
-        model = clone(model).set_params(model__calibration=None)
+    n_folds = SHUFFLES if len(rows) <= FEW_ROWS else 1
+    splits, settings = outer.splits[:n_folds], outer.params[:n_folds]
     losses: dict[str, list] = {}
     curve: dict[float, list] = {share: [] for share in SHARES}
     repeats, n_splits = max(1, SHUFFLES // len(splits)), 0
-    for train, test in splits:
+    for (train, test), params in zip(splits, settings, strict=True):
         if time.monotonic() > end:
             break
         train, test = rng.permutation(train), rng.permutation(test)[:MOST_TESTED]
-        fitted = _learnt(rows, model, measure, train, test, curve, end)
-        found = {} if fitted is None else dict(_losses(fitted, measure, rows, test, repeats, rng, end))
-        if fitted is None or len(found) < len(rows.schema.features):
+        model = pipeline(rows, options.impute, options.kernel)
+        model[-1].set_params(**params)
+        fitted = refits.fitted(model, rows, train)
+        found = dict(_losses(fitted, measure, rows, test, repeats, rng, end))
+        for share, part, model_of_part in _fits_of_shares(rows, options, fitted, train, end):
+            scores = [_scored(model_of_part, measure, rows, each) for each in (part[:MOST_TESTED], test)]
+            curve[share].append((len(part), *scores))
+        if len(found) < len(rows.schema.features):
             continue
         n_splits += 1
         for name, each in found.items():
@@ -52,25 +59,27 @@ def closer_look(rows, model, splits, options):
     where = "in one fold" if n_splits == 1 else f"over {n_splits} folds"
     how = (
         f"What the {measure.name} loses on held-out rows when the values of a column are shuffled among them:"
-        f" {n_splits * repeats} shuffles {where}, at the chosen setting."
+        f" {n_splits * repeats} shuffles {where}, at the setting that was chosen without these rows."
     )
     return tuple(sorted(worth, key=lambda each: -each.mean)), points, how if worth else ""
 
 
-def _learnt(rows, model, measure, train, test, curve, end):
-    """The fit on all training rows; scores of it, and of fits on fewer while there is time, go into the curve."""
-    whole = None
+def _fits_of_shares(rows, options, fitted, train, end):
+    """(share, rows, model) of shares of the training rows, the largest first; ``fitted`` is that of all of them.
+
+    A model of fewer rows is tuned on these alone: a kernel that was learnt on more rows would be too good for them.
+    """
     for share in sorted(SHARES, reverse=True):
         part = train[: round(share * len(train))]
-        if len(part) < 4 or (rows.classifies and len(np.unique(rows.y[part])) < len(rows.schema.classes)):
+        if len(part) == len(train):
+            yield share, part, fitted
             continue
-        if whole is not None and time.monotonic() > end:
-            break
-        fitted = refits.fitted(model, rows, part)
-        whole = fitted if whole is None else whole
-        scores = [_scored(fitted, measure, rows, each) for each in (part[:MOST_TESTED], test)]
-        curve[share].append((len(part), *scores))
-    return whole
+        fewer = rows.take(part)
+        if time.monotonic() > end:
+            return
+        if not fewer.few and told_apart(fewer):
+            seconds = None if end == np.inf else max(end - time.monotonic(), LEAST_SECONDS)
+            yield share, part, searched(fewer, options, seconds).best_estimator_
 
 
 def _losses(fitted, measure, rows, test, repeats, rng, end):

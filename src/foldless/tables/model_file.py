@@ -35,10 +35,10 @@ from sklearn.pipeline import Pipeline
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, __version__, kernels
 from foldless._engine.readout.conformal import group_half_width
+from foldless._sklearn.landmarks import MOST_REPEATED
 from foldless.tables import archive
 from foldless.tables.errors import TableError
 from foldless.tables.plain import plain
-from foldless.tables.preparing import EXACT_ROWS, N_LANDMARKS
 from foldless.tables.schema import Schema
 from foldless.tables.scores import calibrated
 
@@ -49,7 +49,7 @@ KERNELS = {
     kind.__name__: kind
     for kind in (
         *(kernels.RBF, kernels.Laplacian, kernels.Poly, kernels.Linear, kernels.Boolean, kernels.Cosine),
-        *(kernels.Nystroem, kernels.RandomFeatures, kernels.Sum, kernels.Product),
+        *(kernels.Nystroem, kernels.RandomFeatures, kernels.Sum, kernels.Product, kernels.Scaled),
     )
 }
 ALLOWED = {
@@ -70,6 +70,7 @@ ORDER = " The model comes first: foldless predict MODEL DATA."
 FREE_ROWS, BYTES_A_ROW = 1000, 16  # rows of every model, and bytes of the file for each where there are more
 MOST_WIDE = 2**25  # numbers in a row, however small the file is
 MOST_DENSE = 2**22  # numbers of landmarks, random frequencies or scales, likewise
+NUMBERS_A_BYTE = 300  # of such arrays and of fits, where the file is large
 N_CHECKED = 20  # rows whose decisions are kept to compare with
 
 
@@ -248,8 +249,8 @@ def _check_fit(machine, X, packed):
     dense = size * width if counts else width  # landmarks or frequencies; means and deviations
     small = n <= _most_rows(packed) and width <= max(MOST_WIDE, packed)
     if sp.issparse(X) and (counts or machine.standardize):
-        small = small and dense <= max(MOST_DENSE, N_LANDMARKS * packed)
-    if not small or min(n, size) > EXACT_ROWS or n * size > max(EXACT_ROWS**2, N_LANDMARKS * packed):
+        small = small and dense <= max(MOST_DENSE, NUMBERS_A_BYTE * packed)
+    if not small or min(n, size) > MOST_REPEATED or n * size > max(MOST_REPEATED**2, NUMBERS_A_BYTE * packed):
         raise ValueError(
             f"a fit to {n:,} rows of {width:,} numbers by {size:,} functions is larger than any of a file of"
             f" {packed:,} bytes"

@@ -129,19 +129,35 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class FeatureScale:
+    """What a learnt kernel multiplies a feature by: the larger, the more the model depends on it.
+
+    Attributes
+    ----------
+    feature : str, a column, a level of one ("town_Ulm"), or that its cell is missing
+    scale : float
+    """
+
+    feature: str
+    scale: float
+
+
+@dataclass(frozen=True)
 class Chosen:
     """The model that was chosen on all rows used.
 
     Attributes
     ----------
     name : str, such as "LSSVC"
-    kernel : str, such as "rbf"
-    params : {name: value} of the chosen setting
+    kernel : str, such as "rbf"; "learnt" where the search has learnt it
+    params : {name: value} of the chosen setting; of a learnt kernel the weights and widths of its two parts
     criterion_name : str, what the search minimised, such as "press"
     criterion : float, its value at the chosen setting; it was chosen for being good, and is no estimate
     trials : every setting that was looked at, in order
     steps : what happens to the columns before the model, one sentence each
     stopped : str, what ended the search before its end: "time_limit", "interrupted" or ""
+    landmarks : int, how many of them approximate the kernel; 0: it is exact
+    scales : those of the features in a learnt kernel, the largest first; () for other kernels
     """
 
     name: str
@@ -152,6 +168,8 @@ class Chosen:
     trials: tuple[Trial, ...]
     steps: tuple[str, ...]
     stopped: str = ""
+    landmarks: int = 0
+    scales: tuple[FeatureScale, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,9 @@
 Numbers are filled in by their median (or what is asked for) and standardised, with an indicator of missing cells beside
 them; truth values are 0 and 1; categories are indicators of their levels, rare ones pooled. None of these steps sees
 the target. All of it is one scikit-learn pipeline, so that the steps are part of what is cross-validated.
+
+``kernel="auto"`` is the kernel that searches learn, of sparse features the linear one. Above ``MOST_REPEATED`` rows
+landmarks approximate the kernel (``_sklearn.landmarks``).
 """
 
 from sklearn.compose import ColumnTransformer
@@ -11,13 +14,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
+from foldless._sklearn.landmarks import MOST_REPEATED
 from foldless.kernels import Nystroem
 from foldless.tables.cells import rare
 
 IMPUTERS = ("median", "mean", "most_frequent")
 MOST_LEVELS = 50
-EXACT_ROWS = 6000  # above which kernels are approximated by landmarks
-N_LANDMARKS = 300
 
 
 def table_steps(schema, n, impute="median"):
@@ -61,29 +63,26 @@ def in_words(schema, n, impute="median"):
     return tuple(said)
 
 
+def kernel_for(rows, kernel="auto"):
+    """The name of the kernel for some rows."""
+    return "linear" if kernel == "auto" and rows.schema.n_sparse else kernel
+
+
 def approximated(rows, kernel="auto"):
     """Whether the kernel of so many rows is approximated; a linear one of few features needs no n x n matrix."""
-    linear = kernel == "linear" or (kernel == "auto" and rows.schema.n_sparse > 0)
-    return len(rows) > EXACT_ROWS and not (linear and rows.schema.n_sparse < EXACT_ROWS)
+    linear = kernel_for(rows, kernel) == "linear"
+    return len(rows) > MOST_REPEATED and not (linear and rows.schema.n_sparse < MOST_REPEATED)
 
 
 def machine(rows, kernel="auto"):
     """The least-squares machine for some rows, not fitted."""
-    name = kernel
-    if kernel == "auto":
-        name = "linear" if rows.schema.n_sparse else "rbf"
-    chosen = Nystroem(name, N_LANDMARKS) if approximated(rows, kernel) else name
+    name = kernel_for(rows, kernel)
+    chosen = Nystroem(name) if approximated(rows, kernel) else name
     if not rows.classifies:
         return LSSVR(chosen)
     if rows.unbalanced:
         return KernelFisherDiscriminant(chosen, threshold="fisher")
     return LSSVC(chosen)
-
-
-def kernel_name(model):
-    """The name of the kernel of a machine, or of the one that its landmarks approximate."""
-    kernel = getattr(model.kernel, "kernel", model.kernel)
-    return kernel if isinstance(kernel, str) else repr(kernel)
 
 
 def pipeline(rows, impute="median", kernel="auto", **params):

@@ -25,11 +25,12 @@ from foldless.tables.guessing import Guessed, Wishes, guess
 from foldless.tables.leakage import in_order, look_at_scores, look_for_leaks
 from foldless.tables.looking import closer_look, surprising
 from foldless.tables.parts import Chosen, Data, HeldOutRows, Trial
-from foldless.tables.preparing import N_LANDMARKS, approximated, in_words, kernel_name
+from foldless.tables.preparing import approximated, in_words
 from foldless.tables.reading import Table
 from foldless.tables.rows import Rows, rows_of
 from foldless.tables.scores import BELOW
 from foldless.tables.searching import Options, chosen
+from foldless.tables.settings import LEARNT, feature_scales, kernel_name, setting, setting_of
 from foldless.tables.study import Study
 from foldless.tables.testing import permutation_test
 
@@ -103,7 +104,7 @@ class Run:
         start = time.monotonic()
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("default")
-            warnings.filterwarnings("ignore", "this search of .* is expected to take")  # advice to who writes Python
+            warnings.filterwarnings("ignore", ".* (is|are) expected to take about")  # advice to who writes Python
             yield
         self.said += [_in_words(name, str(each.message)) for each in said if _ours(each)]
         self.timings[name] = self.timings.get(name, 0.0) + time.monotonic() - start
@@ -147,7 +148,7 @@ class Run:
         alone = self._alone(outer, model)
         test = self.tested()
         with self.phase("a closer look"):
-            look = ((), (), "") if rows.few else closer_look(rows, model, outer.splits, options)
+            look = ((), (), "") if rows.few else closer_look(rows, outer, options)
         scores = outer.held_out.scores
         study = Study(
             version=__version__,
@@ -168,7 +169,7 @@ class Run:
             learning_curve=look[1],
             importance_how=look[2],
             surprising=surprising(rows, self.table, alone),
-            notes=self.notes(test),
+            notes=self.notes(test, described),
             timings=self.timings,
             code=repeating(self.table, self.wishes, options, rows, len(outer.splits), test),
         )
@@ -183,20 +184,21 @@ class Run:
         self.said += [f"The {name} {each.name}, {each.value:.3f}, is {BELOW}." for each in low]
         return found
 
-    def notes(self, test=None):
-        """Sentences on what was done."""
+    def notes(self, test=None, model=None):
+        """Sentences on what was done; model: the :class:`Chosen` one, where there is one."""
         rows, said = self.rows, list(self.rows.notes)
-        if approximated(rows, self.options.kernel):
-            said.insert(
-                0, f"Approximation: of so many rows ({len(rows):,}) the kernel is that of {N_LANDMARKS} landmarks"
-            )
+        if approximated(rows, self.options.kernel) if model is None else model.landmarks:
+            count = "" if model is None else f"{model.landmarks} "
+            said.insert(0, f"Approximation: of so many rows ({len(rows):,}) the kernel is that of {count}landmarks")
             said[0] += " (Nyström); held-out numbers are exact for this model."
         if rows.few:
             said.append("So few rows, or rows of a class, allow no tuning: the default setting is taken, and each row")
             said[-1] += f" is predicted by a fit without {'it' if rows.groups is None else 'its group'}."
             said[-1] += " There is no permutation test."
         else:
-            said.append("The search repeats itself in every outer fold.")
+            learns = model is not None and model.kernel == LEARNT
+            anew = ", and learns the kernel anew from its training rows" * learns
+            said.append(f"The search repeats itself in every outer fold{anew}.")
             said += _learnt(rows, test)
         if rows.groups is not None:
             said.append(_together(rows, test))
@@ -293,15 +295,25 @@ def _held_out(rows, outer, alone):
 def _described(rows, options, model, search):
     """The :class:`Chosen` model."""
     last = model[-1]
-    steps = in_words(rows.schema, len(rows), options.impute)
-    params, kernel = {"alpha": float(last.alpha)}, getattr(last.kernel_, "kernel", last.kernel_)  # of landmarks: whose
-    if hasattr(kernel, "gamma"):
-        params["gamma"] = float(kernel.gamma)
-    found = Chosen(type(last).__name__, kernel_name(last), params, "press", np.nan, (), steps)
+    found = Chosen(
+        name=type(last).__name__,
+        kernel=kernel_name(last),
+        params=setting_of(last),
+        criterion_name="press",
+        criterion=np.nan,
+        trials=(),
+        steps=in_words(rows.schema, len(rows), options.impute),
+        landmarks=last.kernel_.n_landmarks if last.kernel_.approximates else 0,
+        scales=feature_scales(model),
+    )
     if search is None:
         return replace(found, criterion_name="none")
     trials = [
-        Trial(chosen({k: v for k, v in each.items() if "__" in k}), float(each["criterion"]), int(each["n_rows"]))
+        Trial(
+            params=setting(chosen({name: value for name, value in each.items() if "__" in name})),
+            criterion=float(each["criterion"]),
+            n_rows=int(each["n_rows"]),
+        )
         for each in search.history_
     ]
     return replace(found, criterion=float(search.best_criterion_), trials=tuple(trials), stopped=search.stopped_ or "")

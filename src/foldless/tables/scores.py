@@ -83,12 +83,16 @@ class HeldOutBy:
 
 @dataclass(frozen=True)
 class Nested:
-    """The result of a nested cross-validation: folds, held-out values of all rows, scores and those of a baseline."""
+    """The result of a nested cross-validation: folds, held-out values of all rows, scores and those of a baseline.
+
+    ``params`` are the parameters of the machine that the search chose without each fold.
+    """
 
     folds: tuple[Fold, ...]
     splits: list
     held_out: HeldOutBy
     baseline: tuple[Score, ...]
+    params: tuple[dict, ...] = ()
 
 
 def measures(rows):

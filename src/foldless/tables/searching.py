@@ -17,7 +17,7 @@ class Options:
     Attributes
     ----------
     impute : {"median", "mean", "most_frequent"}, what missing numbers are filled in with
-    kernel : str, "auto" or one of the kernels of LSSVC
+    kernel : str, one of the kernels of LSSVC; "auto" is learnt, of sparse features it is linear
     permutations : int, 0 for no test
     seed : int
     time_limit : float or None, seconds for tuning, estimating and testing together
@@ -39,6 +39,13 @@ def search_of(rows, options, limit=None):
     first = pipeline(rows, options.impute, options.kernel)
     said = {"random_state": options.seed, "verbose": 0, "time_limit": limit}
     return FoldlessSearchCV(first, cv=inner_cv(rows, options.seed), **said)
+
+
+def searched(rows, options, limit=None, **params):
+    """The same with some parameters of the search, fitted."""
+    search = search_of(rows, options, limit).set_params(**params)
+    names = ("confounds", "sample_weight") if search.cv is None else ("groups", "confounds", "sample_weight")
+    return search.fit(rows.X, rows.y, **given(rows, *names))
 
 
 def given(rows, *names):

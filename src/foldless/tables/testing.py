@@ -4,6 +4,9 @@ A setting that was chosen with the true labels and kept for permuted ones favour
 repeated for every permutation (few rows: one decomposition for each setting serves all permutations), or the setting is
 chosen on some rows and tested on the others, where labels are permuted as columns of one system.
 
+A learnt kernel has seen the labels of the rows that it was learnt on. Few rows therefore repeat the choice of a setting
+of the Gaussian kernel, many rows are tested with a kernel that was learnt on the other part.
+
 Where there are too few rows of a class, or groups, for that, the default setting is tested, which nobody has chosen.
 
 Where there are groups, labels move within them; where all rows of a group have the same label, groups exchange theirs
@@ -11,10 +14,12 @@ Where there are groups, labels move within them; where all rows of a group have 
 """
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.model_selection import (
     GroupKFold,
     GroupShuffleSplit,
@@ -22,15 +27,20 @@ from sklearn.model_selection import (
     ShuffleSplit,
     StratifiedShuffleSplit,
 )
+from sklearn.pipeline import Pipeline
 
 from foldless import LSSVR, FoldlessSearchCV
+from foldless.kernels import Nystroem
+from foldless.kernels.registry import is_automatic
 from foldless.model_selection import WholeGroups, permutation_test_score
-from foldless.tables.folds import blind_folds, outer_folds
+from foldless.tables.folds import blind_folds, outer_folds, told_apart
 from foldless.tables.parts import PermutationTest
-from foldless.tables.preparing import kernel_name, pipeline
+from foldless.tables.preparing import approximated, kernel_for, pipeline
 from foldless.tables.scores import measures
-from foldless.tables.searching import chosen, given, search_of
+from foldless.tables.searching import searched
+from foldless.tables.settings import kernel_name
 
+REPEATED_KERNEL = "rbf"  # in the place of one that would be learnt for every permutation
 REPEATED = 1000  # rows times problems (one for each of several classes) up to which the choice is repeated
 TUNED_SHARE, MOST_TUNED = 0.2, 1500  # of the rows otherwise, on which the setting is chosen
 DRAWS = 20  # of these rows, until they and the others hold all classes
@@ -119,7 +129,8 @@ def _null(rows, whole):
 def _what_is_tested(model):
     """What the test cross-validates in the place of the search of the nested scores, which would take too long."""
     if hasattr(model, "param_grid"):
-        return f"a smaller search, of {len(ParameterGrid(model.param_grid))} settings"
+        n_settings, kernel = len(ParameterGrid(model.param_grid)), kernel_name(model.estimator[-1])
+        return f"a smaller search, of {n_settings} settings of the kernel {kernel}"
     return "one setting, which was not chosen on these rows"
 
 
@@ -137,8 +148,9 @@ def _affordable(run, options, seconds):
 
 
 def _searched(rows, options, splits):
-    """A search over a few settings around those that suit standardised features."""
-    model = pipeline(rows, options.impute, options.kernel)
+    """A search over a few settings around those that suit standardised features; it learns no kernel."""
+    name = kernel_for(rows, options.kernel)
+    model = pipeline(rows, options.impute, REPEATED_KERNEL if is_automatic(name) else name)
     grid: dict[str, Any] = {"model__alpha": list(ALPHAS)}
     if kernel_name(model[-1]) == "rbf":
         width = LSSVR("rbf").fit(_prepared(model, rows), np.arange(len(rows)) % 2.0).kernel_.gamma
@@ -161,12 +173,16 @@ def _tuned_elsewhere(rows, options):
         said = "the default setting was tested, as there are too few rows of a class, or groups, to choose one on some"
         return rows.take(others), pipeline(rows, options.impute, options.kernel), said
     part = rows.take(first)
-    search = search_of(part, options, options.share("test", 0.3))
-    data = given(part, "confounds", "sample_weight") | (given(part, "groups") if search.cv is not None else {})
-    search.fit(part.X, part.y, **data)
-    model = pipeline(rows, options.impute, options.kernel, **chosen(search.best_params_))
+    search = searched(part, options, options.share("test", 0.3))
+    tested, fitted = rows.take(np.sort(others)), search.best_estimator_
+    steps, last = fitted[:-1], clone(fitted[-1])
+    if len(steps):  # the scales of a learnt kernel are those of the features behind these steps
+        tested = replace(tested, X=steps.transform(tested.X))
     said = f"the setting was chosen on {len(first)} rows and tested on {len(others)} others"
-    return rows.take(np.sort(others)), model, said
+    if approximated(tested, options.kernel):
+        last.set_params(kernel=Nystroem(last.kernel))
+        said += f", with {last.kernel.n_landmarks} landmarks"
+    return tested, Pipeline([("model", last)]), said
 
 
 def _two_parts(rows, seed):
@@ -185,17 +201,9 @@ def _two_parts(rows, seed):
     most = MOST_TESTED if rows.groups is None else len(rows)  # of rows in random order
     for first, others in draws:
         others = others[:most]
-        if not rows.take(first).few and all(_told_apart(rows.take(each)) for each in (first, others)):
+        if not rows.take(first).few and all(told_apart(rows.take(each)) for each in (first, others)):
             return first, others
     return np.arange(0), np.random.default_rng(seed).permutation(len(rows))[:most]
-
-
-def _told_apart(rows):
-    """Whether all classes are there, twice: in two groups, if there are groups."""
-    if not rows.classifies:
-        return True
-    sets = np.arange(len(rows)) if rows.groups is None else rows.groups
-    return all(len(np.unique(sets[rows.y == each])) > 1 for each in rows.schema.classes)
 
 
 def _constant(rows):

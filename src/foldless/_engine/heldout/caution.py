@@ -9,6 +9,7 @@ classes in a training part decides (X in volts again, with a linear kernel and a
 
 import numpy as np
 
+from foldless._engine.linalg import functions
 from foldless._engine.linalg.memory import GIB, is_free
 from foldless._engine.precision import cost
 
@@ -52,9 +53,9 @@ class LongFitWarning(UserWarning):
 
 
 def caution_of_size(problem):
-    """A warning that a fit by n x n arrays will take long; None if it will not."""
+    """A warning that a fit by n x n arrays of NumPy will take long; None if it will not."""
     n = _two_digits(len(problem.active))
-    if n <= MOST_SHORT or problem.through_features(n):
+    if n <= MOST_SHORT or problem.xp is not functions or problem.through_features(n):
         return None
     flops, arrays = problem.holder(n).fit_cost(problem, n), cost.arrays_of_P(problem.kernel)
     return long_fit(n, flops, arrays, problem.dtype, takes_rows=problem.kernel.takes_rows)
@@ -119,7 +120,7 @@ def caution(problem):
 def _of_block(problem, rows, step):
     """The same of the kernel between every ``step``-th of the rows and all of them."""
     with np.errstate(over="ignore", invalid="ignore"):  # said elsewhere, with a way out
-        K = problem.gram(rows[::step], rows, check=False)
+        K = problem.verbs.to_host(problem.gram(rows[::step], rows, check=False))
         largest, spread = np.abs(K).max(), np.ptp(K)
         size = _size(problem, rows, K, step)
     is_constant = spread <= 8 * np.finfo(K.dtype).eps * largest
@@ -142,5 +143,5 @@ def _of_block(problem, rows, step):
 
 def _size(problem, rows, K, step):
     """Mean weighted diagonal of S, centred where there is an intercept; below 0 only where S is indefinite."""
-    weight = float(np.square(problem.root_w[rows]).mean())
+    weight = float(np.square(problem.verbs.to_host(problem.root_w)[rows]).mean()) if problem.weighted else 1.0
     return weight * float(K[:, ::step].diagonal().mean() - (K.mean() if problem.intercept else 0.0))

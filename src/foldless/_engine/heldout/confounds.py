@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from foldless._engine.linalg import orthonormal, solve
+from foldless._engine.linalg import concat, eye, orthonormal, solve
 
 
 class Explained(NamedTuple):
@@ -54,12 +54,13 @@ class ConfoundSums:
     def without(self, members):
         """The same of the training part without each set of positions (..., t)."""
         Qo, R, sums = self._factors
-        left = np.swapaxes(Qo[members], -1, -2)
-        gram, sums = np.eye(len(R), dtype=Qo.dtype) - left @ Qo[members], sums - left @ self.Y[members]
+        transpose = self.problem.xp.matrix_transpose
+        left = transpose(Qo[members])
+        gram, sums = eye(Qo, len(R)) - left @ Qo[members], sums - left @ self.Y[members]
         one = slice(self.problem.n_shown)  # the intercept, if there is one
         confounds = slice(self.problem.n_shown, None)
         means = solve(gram[..., one, one], gram[..., one, confounds])  # of the confounds
-        centred = np.swapaxes(means, -1, -2)
+        centred = transpose(means)
         g = sums[..., confounds, :] - centred @ sums[..., one, :]
         theta = solve(gram[..., confounds, confounds] - centred @ gram[..., one, confounds], g)
-        return Explained(g, theta, solve(R, np.concatenate([-means @ theta, theta], -2)))
+        return Explained(g, theta, solve(R, concat([-means @ theta, theta], -2)))

@@ -19,10 +19,14 @@ import numpy as np
 from foldless._engine.heldout.moments import Moments, nearly_gone, present_classes, remaining_masses
 from foldless._engine.linalg import (
     LinAlgError,
+    concat,
+    copy,
     product,
     put,
-    solve_definite,
+    take,
+    take_along,
     take_block,
+    to_host,
 )
 from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.precision.base import HeldOutBlock, SingularBlockError
@@ -46,13 +50,13 @@ class HeldOut:
     A: np.ndarray
     D: np.ndarray
     E: np.ndarray
-    ill_conditioned: np.ndarray  # sets (k,) that P has too few digits for
+    ill_conditioned: np.ndarray  # sets (k,) that P has too few digits for; an array of NumPy
 
     @classmethod
     def solve(cls, model, members, A, D, ill_conditioned):
         """Residuals E = D^-1 A, set by set; those of ill-conditioned sets, solved by themselves, mean nothing."""
         try:
-            E = residuals_of_blocks(D, A, ill_conditioned)
+            E = residuals_of_blocks(D, A, ill_conditioned, model.problem.verbs)
         except LinAlgError:
             raise SingularBlockError.of(range(members.shape[1]), len(model.rows)) from None
         return cls(model, members, model.Y[members], A, D, E, ill_conditioned)
@@ -73,19 +77,19 @@ class HeldOut:
         numbers = numbers[model.rows[self.members]]
         # (k, t): the first row of the set that a row equals
         first = (numbers[:, :, None] == numbers[:, None, :]).argmax(2)
-        return np.take_along_axis(F, first[:, :, None], 1)
+        return take_along(F, first[:, :, None], 1)
 
     def _with_digits(self, F):
         """The fits F, those from the coefficients where differences have few digits."""
-        model, t = self.model, F.shape[1]
-        cancelled = few_digits_of_sets(F, model.target_scale)
-        if not cancelled.any():
+        model, t, xp = self.model, F.shape[1], self.model.problem.xp
+        cancelled = few_digits_of_sets(F, model.target_scale, xp)
+        if not xp.any(cancelled):
             return F
-        sets, columns = np.flatnonzero(cancelled.any(1)), np.flatnonzero(cancelled.any(0))
+        sets, columns = (np.flatnonzero(to_host(xp.any(cancelled, axis=axis))) for axis in (1, 0))
         values, terms = self._from_coefficients(sets, columns)
-        places = sets[:, None, None], np.arange(t)[:, None], columns
         better = take_block(cancelled, sets, columns)[:, None, :] & adds_up(terms, model.target_scale[columns])
-        return put(F, places, np.where(better, values, F[places]))
+        values = xp.where(better, values, take(F[sets], columns, 2))
+        return put(F, (sets[:, None, None], np.arange(t)[:, None], columns), values)
 
     def training(self, number):
         """The model without one of the sets."""
@@ -110,7 +114,7 @@ class HeldOut:
                 yield self._loo_of_training(number)
                 continue
             A = model.A - product(block.columns, self.E[number])
-            kept = np.ones(len(A), bool)
+            kept = np.ones(len(model.rows), bool)
             kept[members] = False
             yield A[kept] / block.remaining_diagonal(diagonal)[kept, None]
 
@@ -143,43 +147,45 @@ class HeldOut:
 
         No target of theirs is subtracted.
         """
-        F, terms = (np.empty((len(sets), self.Y.shape[1], len(columns)), self.Y.dtype) for _ in range(2))
-        for batch, T, A, size in self._coefficients(sets, columns):
-            F[batch], terms[batch] = T @ A, np.abs(T) @ size
-        return F + self._columns(sets) @ self.score_offsets(sets)[:, :, columns], terms
+        batches = [(T @ A, abs(T) @ size) for _, T, A, size in self._coefficients(sets, columns)]
+        F, terms = (concat(values) for values in zip(*batches, strict=True))
+        return F + self._columns(sets) @ take(self.score_offsets(sets), columns, 2), terms
 
     def _coefficients(self, sets, columns=slice(None)):
         """Some sets at a time: a slice of them, T (k, t, n) of their rows, A without each, and its terms in size.
 
         Both are 0 at the rows of the set.
         """
-        model, t = self.model, self.Y.shape[1]
-        A, n = model.A[:, columns], len(model.A)
+        model, t, xp = self.model, self.Y.shape[1], self.model.problem.xp
+        A, n = take(model.A, columns, 1), len(model.rows)
         for batch in gen_batches(len(sets), max(1, MAX_ENTRIES // (n * (2 * t + A.shape[1])))):
             members = self.members[sets[batch]]
             k = len(members)
-            T = model.functionals(model.rows[members.reshape(-1)]).reshape(k, t, n)
-            C = model.precision.columns(members.reshape(-1)).T.reshape(k, t, n)
-            C, E = C.transpose(0, 2, 1), self.E[sets[batch]][:, :, columns]
+            T = xp.reshape(model.functionals(model.rows[members.reshape(-1)]), (k, t, n))
+            C = xp.reshape(model.precision.columns(members.reshape(-1)).T, (k, t, n))
+            C, E = xp.permute_dims(C, (0, 2, 1)), take(self.E[sets[batch]], columns, 2)
             places = np.arange(k)[:, None], members
-            yield batch, T, put(A - C @ E, places, 0.0), put(np.abs(A) + np.abs(C) @ np.abs(E), places, 0.0)
+            yield batch, T, put(A - C @ E, places, 0.0), put(abs(A) + abs(C) @ abs(E), places, 0.0)
 
     def _with_sums(self, moments):
         """The class matrices with V of the sets without which all axes are weak."""
-        model, problem = self.model, self.model.problem
+        model, problem, xp = self.model, self.model.problem, self.model.problem.xp
         weak = moments.weak(problem.intercept)
-        if problem.more_columns or not weak.any():
+        if problem.more_columns or not xp.any(weak):
             return moments
-        V = moments.sums.copy()
-        size = np.zeros_like(moments.U)
-        sets = np.flatnonzero(weak)
-        H, Yt = model.functional_sums(model.Y), (model.root[self.members] * self.Y).transpose(0, 2, 1)
+        sets = np.flatnonzero(to_host(weak))
+        H, Yt = model.functional_sums(model.Y), xp.permute_dims(model.root[self.members] * self.Y, (0, 2, 1))
+        V, size = [], []
         for batch, T, A, _ in self._coefficients(sets):
             rest = H - Yt[sets[batch]] @ T
-            V[sets[batch]], size[sets[batch]] = rest @ A, np.abs(rest) @ np.abs(A)
+            V.append(rest @ A)
+            size.append(abs(rest) @ abs(A))
+        sums = put(copy(moments.sums), sets, concat(V))
         if problem.intercept:
-            V -= moments.mass[:, :, None] * (V.sum(1) / moments.mass.sum(1)[:, None])[:, None, :]
-        return moments.with_sums(weak, V, size)
+            mass = moments.mass
+            means = xp.sum(sums, axis=1) / xp.sum(mass, axis=1)[:, None]
+            sums = sums - mass[:, :, None] * means[:, None, :]
+        return moments.with_sums(weak, sums, put(xp.zeros_like(moments.U), sets, concat(size)))
 
     def _columns(self, sets=slice(None)):
         """Q of the rows of the sets, (k, t, q)."""
@@ -192,8 +198,8 @@ class HeldOut:
 
     def score_offsets(self, sets=slice(None)):
         """Coefficients of the columns of Q in the scores without each set, (k, q, m)."""
-        G = self.model.G(slice(None))[:, self.members[sets]]
-        B = self.model.B - G.transpose(1, 0, 2) @ self.E[sets]
+        G = take(self.model.G(slice(None)), self.members[sets], 1)
+        B = self.model.B - self.model.problem.xp.permute_dims(G, (1, 0, 2)) @ self.E[sets]
         return B - self._confound_fit.D[sets] if self.model.problem.n_confounds else B
 
     def present_classes(self):
@@ -202,38 +208,36 @@ class HeldOut:
 
     def moments(self):
         """N and U, with confounds C, each (k, m, m), of the training part of every set."""
-        model = self.model
+        model, xp = self.model, self.model.problem.xp
         full = model.moments()
         N, present = remaining_masses(full.N, model.Y, self.Y)
-        Yt = self.Y.transpose(0, 2, 1)
-        left_out = Yt @ self.A + (self.A - self.D @ self.Y).transpose(0, 2, 1) @ self.E
+        Yt = xp.permute_dims(self.Y, (0, 2, 1))
+        left_out = Yt @ self.A + xp.permute_dims(self.A - self.D @ self.Y, (0, 2, 1)) @ self.E
         moments = Moments(N, full.U - model.problem.alpha * left_out)
         gone = nearly_gone(moments, full, present)
         if full.C is not None:
             g, theta, _ = self._confound_fit
-            moments = moments._replace(C=g.transpose(0, 2, 1) @ theta)
+            moments = moments._replace(C=xp.permute_dims(g, (0, 2, 1)) @ theta)
         moments = self._with_sums(moments)
-        for number in np.flatnonzero(gone | self.ill_conditioned):
+        for number in np.flatnonzero(to_host(gone) | self.ill_conditioned):
             solution = self._solved.get(number) or model.solve_without(self.members[number])
             exact = solution.moments()
-            for matrices, matrix in zip(moments, exact._replace(V=exact.sums), strict=True):
-                if matrices is not None:
-                    matrices[number] = matrix
+            moments = moments.put(number, exact)
         return moments
 
 
-def residuals_of_blocks(D, A, ill_conditioned):
+def residuals_of_blocks(D, A, ill_conditioned, verbs):
     """Residuals D^-1 A (k, t, m) of sets with blocks D (k, t, t) of P; those of ill-conditioned ones mean nothing."""
     if ill_conditioned.any():
-        D = np.where(ill_conditioned[:, None, None], np.eye(D.shape[-1], dtype=D.dtype), D)
-    return A / D if D.shape[-1] == 1 else solve_definite(D, A)
+        D = verbs.put(verbs.copy(D), np.flatnonzero(ill_conditioned), verbs.eye(D, D.shape[-1]))
+    return A / D if D.shape[-1] == 1 else verbs.solve_definite(D, A)
 
 
-def few_digits_of_sets(F, size):
+def few_digits_of_sets(F, size, xp):
     """Whether fits F (k, t, m) have lost most digits, (k, m): one of a set is tiny, or all of them are alike."""
-    k, t, _ = F.shape
-    if t > 1 and (t > k or F.size < AT_ONCE):
-        return few_digits(F, size).any(1) | few_digits(F[:, 1:] - F[:, :1], size).all(1)
+    k, t, m = F.shape
+    if t > 1 and (t > k or k * t * m < AT_ONCE):
+        return xp.any(few_digits(F, size), axis=1) | xp.all(few_digits(F[:, 1:] - F[:, :1], size), axis=1)
     cancelled, alike = few_digits(F[:, 0], size), t > 1
     for row in range(1, t):
         cancelled = cancelled | few_digits(F[:, row], size)

@@ -12,7 +12,7 @@ import numpy as np
 
 from foldless._engine.heldout.confounds import ConfoundSums
 from foldless._engine.heldout.moments import present_classes
-from foldless._engine.linalg import put, take_block
+from foldless._engine.linalg import concat, put, take, take_block, to_host, zeros
 from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.precision.base import SingularBlockError
 from foldless._engine.precision.cost import MAX_ENTRIES
@@ -43,7 +43,7 @@ class Model:
     @cached_property
     def target_scale(self):
         """Size of the targets, one number a column."""
-        return np.abs(self.Y / self.root).max(0, initial=0.0)
+        return self.problem.verbs.largest(abs(self.Y / self.root), 0)
 
     def targets(self, members):
         """Targets (t, m) of these positions, in their units."""
@@ -54,12 +54,16 @@ class Model:
         return targets - self.fits(rows)
 
     def carries_nearly_all(self, members):
-        """Whether sets of positions (..., t) carry nearly all squares of a column of the whitened targets, (...,)."""
+        """Whether sets of positions (..., t) carry nearly all squares of a column of the whitened targets, (...,).
+
+        The answer is an array of NumPy.
+        """
+        xp = self.problem.xp
         if not self.problem.weighted:
             return np.zeros(members.shape[:-1], bool)
-        squares = np.square(self.Y)
-        total = squares.sum(0)
-        return little_kept(total - squares[members].sum(-2), total).any(-1)
+        squares = xp.square(self.Y)
+        total = xp.sum(squares, axis=0)
+        return to_host(xp.any(little_kept(total - xp.sum(squares[members], axis=-2), total), axis=-1))
 
     def present_classes(self):
         """Which classes of targets +-1 one against all have rows in the training part, (c,)."""
@@ -72,7 +76,7 @@ class Model:
         """
         problem = self.problem
         done = np.zeros(len(rows), bool)
-        F = np.empty((len(rows), self.B.shape[1]), self.B.dtype)
+        F = zeros(self.B, (len(rows), self.B.shape[1]))
         for members, fits_of in self._fits_from_targets():
             place = np.full(problem.n, -1)
             place[members] = np.arange(len(members))
@@ -95,21 +99,22 @@ class Model:
 
         Differences below eps * |Y| are rounding noise that correlates with Y.
         """
+        xp = self.problem.xp
         cancelled = few_digits(F - self.problem.unpenalised_fits(rows, self.score_offsets), self.target_scale)
-        if not cancelled.any():
+        if not xp.any(cancelled):
             return F
-        columns = np.flatnonzero(cancelled.any(0))
-        places = np.flatnonzero(cancelled.any(1))
+        columns = np.flatnonzero(to_host(xp.any(cancelled, axis=0)))
+        places = np.flatnonzero(to_host(xp.any(cancelled, axis=1)))
         model = self.select_targets(columns)
-        terms = np.abs(model.functionals(rows[places])) @ model._sizes_of_A
+        terms = abs(model.functionals(rows[places])) @ model._sizes_of_A
         evaluated = take_block(cancelled, places, columns) & adds_up(terms, self.target_scale[columns])
-        values = np.where(evaluated, model.evaluated(rows[places]), take_block(F, places, columns))
+        values = xp.where(evaluated, model.evaluated(rows[places]), take_block(F, places, columns))
         return put(F, (places[:, None], columns), values)
 
     @property
     def _sizes_of_A(self):
         """Sizes of what adds up to A."""
-        return np.abs(self.A)
+        return abs(self.A)
 
     def evaluated(self, rows, *, from_A=False):
         """Fits at these rows of X from the coefficients of the model, without what the confounds explain.
@@ -129,9 +134,9 @@ class Model:
 
     def functional_sums(self, Z):
         """Z' W^1/2 T of the training rows (m, n) for whitened Z (n, m)."""
-        H = np.zeros((Z.shape[1], len(self.rows)), Z.dtype)
+        H = zeros(Z, (Z.shape[1], len(self.rows)))
         for batch in gen_batches(len(Z), max(1, MAX_ENTRIES // len(self.rows))):
-            H += (self.root[batch] * Z[batch]).T @ self.functionals(self.rows[batch])
+            H = H + (self.root[batch] * Z[batch]).T @ self.functionals(self.rows[batch])
         return H
 
     def expansion(self):
@@ -141,7 +146,7 @@ class Model:
     def feature_weights(self):
         """Weights (r, m) of the features from A."""
         rows, beta = self.expansion()
-        return np.asarray(self.problem.features(rows, dense=False).T @ beta)
+        return self.problem.features(rows, dense=False).T @ beta
 
     def in_features(self):
         """(weights, B) of the score phi(x)' weights + q(x)' B by the features phi of the kernel; (None, B) without."""
@@ -151,8 +156,7 @@ class Model:
         if weights is None:
             weights = self.feature_weights()
         if problem.shift is not None:  # the weights are those of centred features
-            B = B.copy()
-            B[0] -= problem.shift @ weights
+            B = concat([B[:1] - problem.shift @ weights, B[1:]])
         return weights, B
 
     def check_rest(self, t):
@@ -195,5 +199,6 @@ class FittedCoefficients(Model):
     choice: str
 
     def select_targets(self, columns):
-        weights = None if self.weights is None else self.weights[:, columns]
-        return replace(self, Y=self.Y[:, columns], A=self.A[:, columns], B=self.B[:, columns], weights=weights)
+        weights = None if self.weights is None else take(self.weights, columns, 1)
+        Y, A, B = (take(values, columns, 1) for values in (self.Y, self.A, self.B))
+        return replace(self, Y=Y, A=A, B=B, weights=weights)

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from foldless._engine.linalg import concat, copy, diagonal, eps, kind_of, namespace, put
 from foldless._engine.precision.digits import SMALL, cancels, little_kept
 
 
@@ -43,7 +44,7 @@ class Moments(NamedTuple):
     @property
     def mass(self):
         """Masses of the classes, (..., m)."""
-        return np.diagonal(self.N, axis1=-2, axis2=-1)
+        return diagonal(self.N)
 
     @property
     def rest(self):
@@ -57,25 +58,32 @@ class Moments(NamedTuple):
 
     def weak(self, intercept):
         """Whether all axes of several classes are weak: the sum of a2, a difference in U, has few digits, (...,)."""
-        mass = self.mass
+        verbs, xp = kind_of(self.N)
+        mass = verbs.diagonal(self.N)
         here = mass > 0
-        rest = np.diagonal(self.U, axis1=-2, axis2=-1) / np.where(here, mass, 1.0)
-        a2 = np.where(here, 1.0 - rest, 0.0).sum(-1) - intercept
+        rest = verbs.diagonal(self.U) / xp.where(here, mass, 1.0)
+        a2 = xp.sum(xp.where(here, 1.0 - rest, 0.0), axis=-1) - intercept
         return cancels(a2, 1.0, SMALL[mass.dtype.itemsize]) & (mass.shape[-1] > 2)
 
     def with_sums(self, weak, V, size):
         """V put in where axes are weak, unless it rounds more than N - U does: it adds up terms of this size."""
-        mass = self.mass
-        limit = np.sqrt(mass[..., :, None] * mass[..., None, :])
-        fine = ((size <= limit) | (limit == 0)).all((-1, -2))
-        return self._replace(V=np.where((weak & fine)[..., None, None], V, self.sums))
+        mass, xp = self.mass, namespace(self.N)
+        limit = xp.sqrt(mass[..., :, None] * mass[..., None, :])
+        fine = xp.all((size <= limit) | (limit == 0), axis=(-1, -2))
+        return self._replace(V=xp.where((weak & fine)[..., None, None], V, self.sums))
+
+    def put(self, number, other):
+        """These matrices with those of ``other`` in the place of one of the batch; V of both, if either has it."""
+        V = None if self.V is None and other.V is None else put(copy(self.sums), number, other.sums)
+        C = None if self.C is None else put(self.C, number, other.C)
+        return Moments(put(self.N, number, other.N), put(self.U, number, other.U), C, V)
 
     def where(self, chosen, other):
         """These matrices, and those of ``other`` where ``chosen`` (...,); both as V, if either has it."""
-        chosen = np.asarray(chosen)[..., None, None]
-        V = None if self.V is None and other.V is None else np.where(chosen, other.sums, self.sums)
-        C = None if self.C is None else np.where(chosen, other.C, self.C)
-        return Moments(np.where(chosen, other.N, self.N), np.where(chosen, other.U, self.U), C, V)
+        where, chosen = namespace(self.N).where, chosen[..., None, None]
+        V = None if self.V is None and other.V is None else where(chosen, other.sums, self.sums)
+        C = None if self.C is None else where(chosen, other.C, self.C)
+        return Moments(where(chosen, other.N, self.N), where(chosen, other.U, self.U), C, V)
 
 
 class ColumnGroups:
@@ -83,11 +91,11 @@ class ColumnGroups:
 
     def products(self, X, Z):
         """X' Z over all rows, (..., m, m)."""
-        return np.swapaxes(X, -1, -2) @ Z
+        return namespace(X).matrix_transpose(X) @ Z
 
     def sizes(self, X, Z):
         """|X|' |Z|: the sizes of what adds up to the products."""
-        return self.products(np.abs(X), np.abs(Z))
+        return self.products(abs(X), abs(Z))
 
     def mass_matrix(self, model):
         """N of a model."""
@@ -116,16 +124,18 @@ ALL_COLUMNS = ColumnGroups()
 
 def present_classes(Y, left=None):
     """Which classes of the targets Y (n, m), +-1 one against all, have rows besides ``left`` (k, t, m), (..., c)."""
-    rest = [np.count_nonzero(sign * Y > 0, axis=0) for sign in (-1, 1)]
+    count = namespace(Y).count_nonzero
+    rest = [count(sign * Y > 0, axis=0) for sign in (-1, 1)]
     if left is not None:
-        rest = [counts - np.count_nonzero(sign * left > 0, axis=-2) for counts, sign in zip(rest, (-1, 1), strict=True)]
-    return (np.concatenate(rest, -1) if Y.shape[1] == 1 else rest[1]) > 0
+        rest = [counts - count(sign * left > 0, axis=-2) for counts, sign in zip(rest, (-1, 1), strict=True)]
+    return (concat(rest, -1) if Y.shape[1] == 1 else rest[1]) > 0
 
 
 def remaining_masses(N, Y, left):
     """N without the rows ``left`` (..., t, m) of the targets Y, and which columns have others, (..., m)."""
-    present = np.count_nonzero(Y, axis=0) > np.count_nonzero(left, axis=-2)
-    return np.where(present[..., None], N - np.swapaxes(left, -1, -2) @ left, 0.0), present
+    xp = namespace(N)
+    present = xp.count_nonzero(Y, axis=0) > xp.count_nonzero(left, axis=-2)
+    return xp.where(present[..., None], N - xp.matrix_transpose(left) @ left, 0.0), present
 
 
 def moments_of(model, groups=ALL_COLUMNS):
@@ -140,7 +150,7 @@ def finished(model, groups, moments):
         g, theta, _ = model.confound_fit
         return moments._replace(C=groups.products(g, theta))
     weak = moments.weak(problem.intercept)
-    if problem.more_columns or not weak.any():
+    if problem.more_columns or not problem.xp.any(weak):
         return moments
     H = model.functional_sums(problem.residual_of_Q(model.rows, model.Y)[0]).T
     return moments.with_sums(weak, groups.products(H, model.A), groups.sizes(H, model.A))
@@ -152,10 +162,8 @@ def nearly_gone(part, full, present):
     ``part`` and ``full`` are the class matrices of the training part and of all rows; ``present`` (..., m) says which
     classes have rows in the training part.
     """
-    rest = np.diagonal(part.U, axis1=-2, axis2=-1)
-    rest_before = np.diagonal(full.U, axis1=-2, axis2=-1)
-    mass_before = full.mass
-    noise = 1e3 * np.finfo(rest.dtype).eps * mass_before  # all that is left of U where one class is all there is
-    little = little_kept(part.mass, mass_before)
-    little |= little_kept(rest, np.where(rest_before > noise, rest_before, 0.0))
-    return (little & present).any(-1)
+    verbs, xp = kind_of(full.U)
+    rest, rest_before, mass, mass_before = (verbs.diagonal(A) for A in (part.U, full.U, part.N, full.N))
+    noise = 1e3 * eps(rest) * mass_before  # all that is left of U where one class is all there is
+    little_unexplained = little_kept(rest, xp.where(rest_before > noise, rest_before, 0.0))
+    return xp.any((little_kept(mass, mass_before) | little_unexplained) & present, axis=-1)

@@ -14,7 +14,7 @@ from foldless._engine.heldout.held_out import HeldOut
 from foldless._engine.heldout.model import Model
 from foldless._engine.heldout.moments import ALL_COLUMNS, Moments, finished, nearly_gone
 from foldless._engine.heldout.plan import BLOCKS, LeaveOutPlan, plan_of_fit
-from foldless._engine.linalg import product, put, solve, take_block
+from foldless._engine.linalg import product, put, solve, take, take_block, zeros
 from foldless._engine.precision.base import Explicit, HeldOutBlock
 
 
@@ -54,7 +54,8 @@ class TrainingPart(Model):
 
     def select_targets(self, columns):
         solution = self.solution.select_targets(columns)
-        return TrainingPart(solution, self.removed, self.kept, self.rows, self.block, self.E[:, columns], self.problem)
+        E = take(self.E, columns, 1)
+        return TrainingPart(solution, self.removed, self.kept, self.rows, self.block, E, self.problem)
 
     def solve_anew(self):
         return self.solution.solve_without(self.removed)
@@ -83,7 +84,7 @@ class TrainingPart(Model):
         """P_,te E_te at the rows of the training part: what A loses."""
         P, E = self.solution.precision, self.E
         if E.shape[1] < len(self.removed) and not self.block.has_columns:
-            everywhere = np.zeros((P.n, E.shape[1]), E.dtype)
+            everywhere = zeros(E, (P.n, E.shape[1]))
             return P.apply(put(everywhere, self.removed, E))[self.kept]
         return product(self.block.columns, E)[self.kept]
 
@@ -94,11 +95,11 @@ class TrainingPart(Model):
 
     @property
     def _sizes_of_A(self):
-        return np.abs(self.solution.A[self.kept]) + np.abs(self.correction)
+        return abs(self.solution.A[self.kept]) + abs(self.correction)
 
     @cached_property
     def B(self):
-        return self.solution.B - product(self.solution.precision.G[:, self.removed], self.E)
+        return self.solution.B - product(take(self.solution.precision.G, self.removed, 1), self.E)
 
     @cached_property
     def confound_fit(self):
@@ -120,7 +121,7 @@ class TrainingPart(Model):
         """The P of the training part, as an array."""
         P = self.solution.precision.explicit()
         kept = self.kept
-        V, W = (half[:, kept] for half in self.block.halves)
+        V, W = (take(half, kept, 1) for half in self.block.halves)
         P_kept = take_block(P.P, kept, kept) - product(V, W, transpose_a=True)
         return Explicit(P_kept, self.G(slice(None)), P.alpha)
 
@@ -128,17 +129,19 @@ class TrainingPart(Model):
         """Rows of G that give the coefficients of these unpenalised columns."""
         G = self.solution.precision.G[columns]
         P_te = self.block.columns
-        return G[:, self.kept] - solve(P_te[self.removed].T, G[:, self.removed].T).T @ P_te[self.kept].T
+        left = solve(P_te[self.removed].T, take(G, self.removed, 1).T).T
+        return take(G, self.kept, 1) - left @ P_te[self.kept].T
 
     def moments(self, groups=ALL_COLUMNS):
         """Class matrices of the training part without forming its A, unless nearly all of a class is left out."""
         N, present = groups.left_masses(self)
         difference = Moments(N, groups.left_unexplained(self))
         gone = nearly_gone(difference, groups.full_moments(self.solution), present)
-        if gone.all():
+        xp = self.problem.xp
+        if xp.all(gone):
             return self.solve_anew().moments(groups)
         moments = finished(self, groups, difference)
-        return moments.where(gone, self.solve_anew().moments(groups)) if gone.any() else moments
+        return moments.where(gone, self.solve_anew().moments(groups)) if xp.any(gone) else moments
 
     def held_out_residuals(self, rows, targets):
         """By E, as differences would lose digits; ``rows`` are those that were removed."""

@@ -21,11 +21,12 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
+from foldless._engine import linalg
 from foldless._engine.heldout.rows import equal_rows
-from foldless._engine.linalg import dots, eigenvalues, norm, orthonormal, scale_, thin_qr, upper_solve
 from foldless._engine.precision import choose, cost
 from foldless._engine.precision.base import Precision, SingularBlockError
-from foldless.kernels.base import dot, gram_of_all
+from foldless.kernels.base import gram_of_all
+from foldless.kernels.matrices import dot
 
 MEAN = "mean"  # shift: the mean of the features, to be computed
 ARGUMENTS = ("kernel", "X", "alpha", "Q", "n_confounds", "origin", "root_w", "intercept", "shift")
@@ -69,12 +70,13 @@ class Problem:
     intercept : number of intercepts in Q, 0 or 1
     shift : mean of the features that is taken out of them, or None
 
-    All else follows: the number ``n`` of rows, the ``dtype`` of X and of all that is computed, whether Q holds
-    ``more_columns`` than the intercept, the number of explicit features of the kernel (``n_features``, or None), the
-    ``active`` rows of positive weight, and whether their weights differ from 1 (``weighted``). What takes time is
-    computed when it is first needed, and shared by problems of the same rows, kernel, columns or weights: features of
-    all rows (``table``), numbers of ``equal`` rows of X and Q, and the mean of the diagonal of the kernel. The choice
-    of a holder of P is kept for each number of rows (:meth:`holder`).
+    All else follows: the ``verbs`` and the functions ``xp`` for arrays of the kind of Q, which all that is computed
+    has, the number ``n`` of rows, the ``dtype`` of X by NumPy's name, whether Q holds ``more_columns`` than the
+    intercept, the number of explicit features of the kernel (``n_features``, or None), the ``active`` rows of positive
+    weight, and whether their weights differ from 1 (``weighted``). What takes time is computed when it is first needed,
+    and shared by problems of the same rows, kernel, columns or weights: features of all rows (``table``), numbers of
+    ``equal`` rows of X and Q, and the mean of the diagonal of the kernel. The choice of a holder of P is kept for each
+    number of rows (:meth:`holder`).
     """
 
     kernel: Any
@@ -86,6 +88,8 @@ class Problem:
     root_w: np.ndarray
     intercept: int
     shift: np.ndarray | None
+    verbs: Any
+    xp: Any
     n: int
     dtype: np.dtype
     more_columns: bool
@@ -100,23 +104,30 @@ class Problem:
     @classmethod
     def of(cls, kernel, X, alpha, Q, sample_weight=None, n_confounds=0) -> Self:
         """The problem of rows X with weights (n,), or None: all 1."""
-        intercept = int(Q.shape[1] > n_confounds and (Q[:, 0] == 1).all())
+        kind = linalg.kind_of(Q)
+        intercept = int(Q.shape[1] > n_confounds and bool(kind.xp.all(Q[:, 0] == 1)))
         # With an intercept P sees no constants: taking the mean out of features only improves the rounding. Those
         # that approximate a kernel are of size 1, and not wanted for all rows before they are needed.
         shift = MEAN if intercept and not kernel.approximates else None
-        root_w, origin = _roots(sample_weight, X), np.zeros(n_confounds)
-        return cls._complete(kernel, X, alpha, Q, n_confounds, origin, root_w, intercept, shift)
+        root_w = kind.verbs.ones(Q, Q.shape[0]) if sample_weight is None else _roots(sample_weight, Q)
+        origin = np.zeros(n_confounds)
+        return cls._complete(kernel, X, alpha, Q, n_confounds, origin, root_w, intercept, shift, kind=kind)
 
     @classmethod
     def _complete(
-        cls, kernel, X, alpha, Q, n_confounds, origin, root_w, intercept, shift, *, table=None, related=None
+        cls, kernel, X, alpha, Q, n_confounds, origin, root_w, intercept, shift, *, table=None, related=None, kind=None
     ) -> Self:
         """The problem of these arguments, and of what follows from them; a ``related`` one may know some of it."""
+        verbs, xp = linalg.kind_of(Q) if kind is None else kind
         same_rows = related is not None and related.X is X
         same_features = same_rows and related.kernel is kernel and table is None
         same_weights = related is not None and related.root_w is root_w
-        active = related.active if same_weights else np.nonzero(root_w)[0]
-        weighted = related.weighted if same_weights else not (root_w[active] == 1).all()
+        if same_weights:
+            active, weighted = related.active, related.weighted
+        else:
+            roots = verbs.to_host(root_w)
+            active = np.nonzero(roots)[0]
+            weighted = not (roots[active] == 1).all()
         if table is None:
             table = related.table if same_features else Lazy(kernel.features, X)
         if same_rows and related.Q is Q:
@@ -129,9 +140,10 @@ class Problem:
         if same_features and same_weights and related.shift is shift:
             mean_diagonal = related.lazy_mean_diagonal
         else:
-            mean_diagonal = Lazy(_mean_diagonal, kernel, X, active, shift, table)
+            mean_diagonal = Lazy(_mean_diagonal, kernel, X, active, shift, table, xp)
         more_columns = Q.shape[1] > intercept  # a constant is always determined, other columns may not be
-        follows = X.shape[0], X.dtype, more_columns, n_features, active, weighted, table, equal, mean_diagonal
+        dtype = X.dtype if isinstance(X.dtype, np.dtype) else linalg.host_dtype(X)
+        follows = verbs, xp, X.shape[0], dtype, more_columns, n_features, active, weighted, table, equal, mean_diagonal
         return cls(kernel, X, alpha, Q, n_confounds, origin, root_w, intercept, shift, *follows)
 
     def __getstate__(self):
@@ -195,26 +207,25 @@ class Problem:
     def extended(self, X, Q):
         """The problem with the rows X and Q behind its own, all of weight 1 until told otherwise."""
         kernel = self.kernel
-        changes = {"X": kernel.joined(self.X, X), "Q": np.concatenate([self.Q, Q]), "shift": None}
-        changes["root_w"] = _roots(None, changes["X"])
+        changes = {"X": kernel.joined(self.X, X), "Q": self.verbs.concat([self.Q, Q]), "shift": None}
+        changes["root_w"] = linalg.ones(Q, len(changes["Q"]))
         return self._on_rows(lambda features: kernel.joined(features, kernel.features(X)), changes)
 
     def weighted_by(self, sample_weight):
-        if sample_weight is None and (self.root_w == 1).all():
+        if sample_weight is None and self.xp.all(self.root_w == 1):
             return self
-        return self.replace(root_w=_roots(sample_weight, self.X))
+        w = linalg.ones(self.Q, self.n) if sample_weight is None else sample_weight
+        return self.replace(root_w=_roots(w, self.Q))
 
     def restricted(self, rows):
         """The same rows, all but ``rows`` with weight 0."""
-        root_w = np.zeros_like(self.root_w)
-        root_w[rows] = self.root_w[rows]
-        return self.replace(root_w=root_w)
+        return self.replace(root_w=self.verbs.put(self.xp.zeros_like(self.root_w), rows, self.root_w[rows]))
 
     def with_confounds(self, C, *, in_score=False):
         """The same problem with the columns C (n, k) beside those of Q; ``in_score`` keeps what they explain."""
-        w = np.square(self.root_w[self.active], dtype=float)
+        w = np.square(self.verbs.to_host(self.root_w)[self.active], dtype=float)
         origin = np.average(C[self.active], 0, w) if self.intercept else np.zeros(C.shape[1])
-        Q = np.hstack([self.Q, (C - origin).astype(self.dtype)])
+        Q = self.verbs.concat([self.Q, self.verbs.like(self.Q, C - origin)], 1)
         other = self.replace(Q=Q, origin=origin, n_confounds=0 if in_score else C.shape[1])
         other.basis_of_Q(other.active)  # complains where they are dependent
         return other
@@ -224,19 +235,20 @@ class Problem:
         k = len(self.origin)
         if not (k and self.intercept):
             return self
-        Q, more = self.Q.copy(), self.mean_columns()[-k:]
-        Q[:, -k:] -= more
-        return self.replace(Q=Q, origin=self.origin + more)
+        more = self.mean_columns()[-k:]
+        Q = self.verbs.concat([self.Q[:, :-k], self.Q[:, -k:] - more], 1)
+        return self.replace(Q=Q, origin=self.origin + self.verbs.to_host(more))
 
     def columns(self, C):
         """Q of new rows with confounds C (n, k)."""
-        return np.hstack([np.ones((len(C), self.intercept)), C - self.origin]).astype(self.dtype)
+        return self.verbs.like(self.Q, np.hstack([np.ones((len(C), self.intercept)), C - self.origin]))
 
     def mean_columns(self):
         """Weighted mean of the rows of Q, (q,): a row whose confounds are at their mean. Without an intercept, 0."""
         if not self.intercept:
-            return np.zeros(self.Q.shape[1], self.dtype)
-        return np.average(self.Q[self.active], 0, np.square(self.root_w[self.active]))
+            return self.verbs.zeros(self.Q, self.Q.shape[1])
+        Q, root = (self.verbs.to_host(table)[self.active] for table in (self.Q, self.root_w))
+        return self.verbs.like(self.Q, np.average(Q, 0, np.square(root)))
 
     # -- rows as the kernel sees them ------------------------------------------------------------------------------
 
@@ -262,18 +274,18 @@ class Problem:
     def gram(self, rows, columns, *, check=True):
         """K[rows, columns]; ``check`` whether there is memory for it."""
         if not (len(rows) and len(columns)):  # kernels need not know what they make of no rows
-            return np.zeros((len(rows), len(columns)), self.dtype)
+            return self.verbs.zeros(self.Q, (len(rows), len(columns)))
         if not self.kernel.takes_rows:
             return self.kernel.block(self.X, rows, columns)
         if check:
             features_too = self.kernel.squares_condition and not self.table.is_computed
-            cost.require_gram((len(rows), len(columns)), self.dtype, features_too=features_too)
+            cost.require_gram((len(rows), len(columns)), self.Q, features_too=features_too)
         if self.n_features is not None:
             values = self.features(rows, dense=False)
             return dot(values, values if rows is columns else self.features(columns, dense=False))
         if rows is columns:
-            return gram_of_all(self.kernel, self.data(rows))
-        return self.kernel.gram(self.data(rows), self.data(columns))
+            return self.verbs.row_major(gram_of_all(self.kernel, _rows_of(self.X, rows)))
+        return self.kernel.gram(_rows_of(self.X, rows), _rows_of(self.X, columns))
 
     def gram_of_new(self, rows, new):
         """Kernel between ``rows`` and the rows ``new``, and among the latter, symmetric."""
@@ -286,7 +298,7 @@ class Problem:
         if self.shift is None:
             return self.kernel.diag(X)
         Phi = self.features_new(X)
-        return dots(Phi, Phi)
+        return self.verbs.dots(Phi, Phi)
 
     def gram_new(self, X, rows):
         """Kernel between new rows X and these rows."""
@@ -304,15 +316,18 @@ class Problem:
 
     def unpenalised_fits(self, rows, B):
         """q' B of these rows."""
-        return self.Q[rows] @ B if self.more_columns else B.sum(0)  # the same for all rows
+        return self.Q[rows] @ B if self.more_columns else self.xp.sum(B, axis=0)  # the same for all
 
     def basis_of_Q(self, rows):
         """Orthonormal basis of the whitened columns of Q on ``rows``, which must determine all of them."""
         Q = self.whitened_columns(rows)
-        Qo, R = thin_qr(Q)
-        rounding = np.finfo(Q.dtype).eps * norm(Q, axis=0)
-        rounding[Q.shape[1] - len(self.origin) :] += np.finfo(float).eps * np.abs(self.origin) * norm(self.root(rows))
-        lost = np.flatnonzero(np.abs(R.diagonal()) <= 8 * np.sqrt(len(rows)) * rounding[: len(R)])
+        verbs = self.verbs
+        Qo, R = verbs.thin_qr(Q)
+        pivots = verbs.to_host(verbs.diagonal(R))
+        rounding = verbs.to_host(linalg.eps(Q) * verbs.norm(Q, axis=0))
+        size = float(verbs.norm(self.root(rows)))
+        rounding[Q.shape[1] - len(self.origin) :] += np.finfo(float).eps * np.abs(self.origin) * size
+        lost = np.flatnonzero(np.abs(pivots) <= 8 * np.sqrt(len(rows)) * rounding[: len(R)])
         if len(lost) or len(rows) < Q.shape[1]:
             column = min([*lost, len(R)]) - self.intercept
             raise SingularBlockError(
@@ -327,8 +342,10 @@ class Problem:
         if not self.more_columns:
             return
         Qo = self.basis_of_Q(rows)[members]
-        smallest = eigenvalues(np.eye(members.shape[1], dtype=Qo.dtype) - Qo @ Qo.transpose(0, 2, 1))[:, 0]
-        if smallest.min() > 16 * Qo.shape[2] * np.finfo(Qo.dtype).eps:
+        verbs = self.verbs
+        unit = verbs.eye(Qo, members.shape[1])
+        smallest = verbs.to_host(verbs.eigenvalues(unit - Qo @ self.xp.matrix_transpose(Qo))[:, 0])
+        if smallest.min() > 16 * Qo.shape[2] * linalg.eps(Qo):
             return
         worst = members[smallest.argmin()]
         try:
@@ -338,6 +355,14 @@ class Problem:
             raise SingularBlockError(f"without row{'s' * (len(worst) > 1)} {names}: {error}") from None
         raise SingularBlockError.of(worst, len(rows))
 
+    def rounded(self, Y):
+        """Values Y in the precision that the problem is solved in."""
+        return self.verbs.like(self.Q, Y)
+
+    def placed(self, Y):
+        """Values Y of NumPy, of single or double precision, where the problem is solved."""
+        return self.verbs.like(self.Q if Y.dtype == self.dtype else self.verbs.double(self.Q[:0]), Y)
+
     def residual_of_Q(self, rows, Y):
         """What least squares by the unpenalised columns leaves of the whitened Y of ``rows``, and its coefficients.
 
@@ -346,9 +371,9 @@ class Problem:
         """
         Q = self.whitened_columns(rows)
         if not Q.shape[1]:
-            return Y, np.zeros((0, Y.shape[1]), Y.dtype)
-        Qo, R = orthonormal(Q)
-        B = upper_solve(R, Qo.T @ Y)
+            return Y, self.verbs.zeros(Y, (0, Y.shape[1]))
+        Qo, R = self.verbs.orthonormal(Q)
+        B = self.verbs.upper_solve(R, Qo.T @ Y)
         return Y - Q @ B, B
 
     def first_equal(self, rows):
@@ -393,49 +418,50 @@ class Problem:
     def whitened_features(self, rows):
         """W^1/2 Phi of ``rows``, dense."""
         Phi = self.root(rows) * self.features(rows)
-        self._check_size(dots(Phi, Phi))
+        self._check_size(self.verbs.dots(Phi, Phi))
         return Phi
 
     def whitened_gram(self, rows, K=None):
         """A new W^1/2 K W^1/2 of ``rows``; K = gram(rows, rows) where known."""
         with np.errstate(over="ignore", invalid="ignore"):  # reported by _check_size, with a way out
-            S = self.gram(rows, rows) if K is None else K.copy()
+            S = self.gram(rows, rows) if K is None else self.verbs.copy(K)
             if self.weighted:
                 root = self.root_w[rows]
-                S = scale_(S, root, root)
-        self._check_size(S.diagonal())
+                S = self.verbs.scale_(S, root, root)
+        self._check_size(self.verbs.diagonal(S))
         return S
 
     def _check_size(self, diagonal):
         """No entry of a Gram matrix exceeds its diagonal; sums of n of them must not overflow either."""
         with np.errstate(over="ignore"):
-            safe = np.isfinite(diagonal.max(initial=0) * 8 * len(diagonal))
+            safe = self.xp.isfinite(self.verbs.largest(diagonal) * 8 * len(diagonal))
         if not safe:
             raise ValueError(
                 f"the kernel matrix of {len(diagonal)} rows overflows in {self.dtype}: its diagonal reaches"
-                f" {diagonal.max():.3g} with {self.kernel!r}. Rescale X (for instance with"
+                f" {float(self.verbs.largest(diagonal)):.3g} with {self.kernel!r}. Rescale X (for instance with"
                 " sklearn.preprocessing.StandardScaler)."
             )
 
 
-def _roots(sample_weight, X):
-    """Square roots of the weights of the rows of X."""
-    return np.ones(X.shape[0], X.dtype) if sample_weight is None else np.sqrt(sample_weight).astype(X.dtype)
+def _roots(sample_weight, Q):
+    """Square roots of the weights of the rows of Q."""
+    return linalg.like(Q, np.sqrt(linalg.to_host(sample_weight)))
 
 
 def _mean_of_features(active, table):
     """Mean of the features of rows of positive weight; None for sparse ones."""
-    return None if sp.issparse(table.value) else table.value[active].mean(0)
+    Phi = table.value
+    return None if sp.issparse(Phi) else linalg.namespace(Phi).mean(Phi[active], axis=0)
 
 
-def _mean_diagonal(kernel, X, active, shift, table):
+def _mean_diagonal(kernel, X, active, shift, table, xp):
     """Mean of the diagonal of the kernel, of features without their mean ``shift`` unless that is None."""
     if shift is not None:
         Phi = _rows_of(table.value, active) - shift
-        return float(np.mean(dots(Phi, Phi)))
+        return float(xp.mean(linalg.dots(Phi, Phi)))
     if kernel.approximates:  # features of about 100 rows tell
         active = active[:: max(1, len(active) // 100)]
-    return float(np.mean(kernel.diag(_rows_of(X, active))))
+    return float(xp.mean(kernel.diag(_rows_of(X, active))))
 
 
 def _rows_of(table, rows):

@@ -10,12 +10,16 @@ from functools import lru_cache
 import numpy as np
 import scipy.sparse as sp
 
+from foldless._engine.linalg import to_host
+
 
 def equal_rows(*tables):
     """Numbers (n,) that rows share if they are equal in all tables (arrays or sparse matrices); None if all differ.
 
     The number is that of the first of the rows.
     """
+    if not isinstance(tables[0], np.ndarray):
+        tables = tuple(map(to_host, tables))
     sums = _row_sums(tables[0])
     numbers, order = np.arange(len(sums)), np.argsort(sums)
     begins = np.flatnonzero(np.concatenate([[True], sums[order[1:]] != sums[order[:-1]]]))

@@ -9,6 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
+from foldless._engine.linalg import namespace, put, zeros
+
 
 @dataclass(frozen=True, eq=False)
 class Sets:
@@ -67,6 +69,8 @@ class Sets:
     @cached_property
     def rows(self):
         """Positions of all rows that are left out, (N,), set by set in their order."""
+        if len(self.groups) == 1:
+            return self.groups[0][1].ravel()
         return self.stacked(self.groups)
 
     def __getitem__(self, number):
@@ -86,12 +90,14 @@ class Sets:
 
         ``values`` yields numbers (k,) of sets and values (k, t, ...) of their rows. :meth:`by_size` takes them apart.
         """
-        ends = np.cumsum(self.sizes)
-        out = None
+        ends, out = None, None
         for numbers, of_sets in values:
+            if len(self.groups) == 1 and len(numbers) == len(self.groups[0][0]):  # one batch of all sets, in order
+                return namespace(of_sets).reshape(of_sets, (-1, *of_sets.shape[2:]))
             if out is None:
-                out = np.empty((ends[-1], *of_sets.shape[2:]), of_sets.dtype)
-            out[self._places(ends, numbers, of_sets.shape[1])] = of_sets
+                ends = np.cumsum(self.sizes)
+                out = zeros(of_sets, (int(ends[-1]), *of_sets.shape[2:]))
+            out = put(out, self._places(ends, numbers, of_sets.shape[1]), of_sets)
         return out
 
     def by_size(self, stacked):
@@ -121,3 +127,30 @@ def split_that_repeats_rows(splits):
         if len(train) and np.bincount(train).max() > 1:
             return number
     return None
+
+
+def folds_of(splits, rows, n):
+    """Positions in ``rows`` that each split leaves out, and the places among these, stacked, that it tests."""
+    place = np.full(n, -1)
+    place[rows] = np.arange(len(rows))
+    folds, tests, end = [], [], 0
+    repeating = split_that_repeats_rows(splits)
+    if repeating is not None:
+        raise ValueError(
+            f"cv: the training part of split {repeating} repeats rows; give rows that count more a larger sample_weight"
+            " instead."
+        )
+    for number, (train, test) in enumerate(splits):
+        inside = np.zeros(n, bool)
+        inside[train] = True
+        if inside[test].any():
+            raise ValueError(f"cv: split {number} tests rows that it trains on; such a score says nothing.")
+        out = rows[~inside[rows]]
+        if len(out) and len(out) < len(rows):
+            folds.append(place[out])
+            tests.append(end + np.flatnonzero(np.isin(out, test)))
+            end += len(out)
+    tests = [places for places in tests if len(places)]
+    if not tests:
+        raise ValueError("cv: no split leaves out a row of positive weight and keeps another.")
+    return folds, tests

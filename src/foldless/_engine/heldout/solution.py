@@ -29,7 +29,7 @@ from foldless._engine.heldout.moments import ALL_COLUMNS, finished, moments_of
 from foldless._engine.heldout.part import TrainingPart
 from foldless._engine.heldout.plan import ARRAY, plan_of_fit
 from foldless._engine.heldout.sets import are_all_rows
-from foldless._engine.linalg import add_diagonal_, row_major
+from foldless._engine.linalg import add_diagonal_, take
 from foldless._engine.precision import cost
 from foldless._engine.precision.base import Precision, omega_of
 from foldless._engine.precision.digits import rows_beyond_rank
@@ -56,13 +56,17 @@ class Solution(Model):
 
     @classmethod
     def fit(cls, problem, rows, Y, precision=None):
-        """The solution for targets Y in their units; P is made of the problem unless it is known."""
+        """The solution for targets Y in their units, rounded to the precision of the problem.
+
+        P is made of the problem unless it is known.
+        """
         P = problem.precision(rows) if precision is None else precision
-        Y = row_major(problem.root(rows) * Y)
+        Y = problem.verbs.row_major(problem.root(rows) * problem.rounded(Y))
         residual, B = problem.residual_of_Q(rows, Y)
         A = P.apply(residual)
         B = B + P.G @ residual
-        if not (np.isfinite(A).all() and np.isfinite(B).all()):
+        xp = problem.xp
+        if not (xp.all(xp.isfinite(A)) and xp.all(xp.isfinite(B))):
             raise ValueError(
                 f"the fit on {len(rows)} rows overflows: the kernel matrix of {problem.kernel!r} holds values too"
                 " large for this precision. Rescale X (for instance with sklearn.preprocessing.StandardScaler)."
@@ -80,8 +84,8 @@ class Solution(Model):
         return self.with_precision(self.precision.explicit())
 
     def select_targets(self, columns):
-        weights = None if self.solved_weights is None else self.solved_weights[:, columns]
-        Y, A, B = self.Y[:, columns], self.A[:, columns], self.B[:, columns]
+        weights = None if self.solved_weights is None else take(self.solved_weights, columns, 1)
+        Y, A, B = (take(values, columns, 1) for values in (self.Y, self.A, self.B))
         return replace(self, Y=Y, A=A, B=B, solved_weights=weights)
 
     # -- P ---------------------------------------------------------------------------------------------------------
@@ -153,9 +157,8 @@ class Solution(Model):
 
     def solve_without(self, members, precision=None):
         """The solution without these positions, by a factorisation of its own unless its P is known."""
-        rows = np.delete(self.rows, members)
-        Y = np.delete(self.Y / self.root, members, axis=0)
-        return Solution.fit(self.problem, rows, Y, precision)
+        kept = np.delete(np.arange(len(self.rows)), members)
+        return Solution.fit(self.problem, self.rows[kept], self.targets(kept), precision)
 
     def _loses_digits(self, t, n_sets=1):
         """Whether P has far fewer digits than models without sets of t rows, at a price that is worth it."""
@@ -167,8 +170,8 @@ class Solution(Model):
         problem = self.problem
         if self.precision.through_features:
             return np.inf
-        size = problem.mean_diagonal * float(np.square(self.root).max())
-        return rows_beyond_rank(self.precision, size, problem.dtype)
+        size = problem.mean_diagonal * float(problem.xp.max(problem.xp.square(self.root)))
+        return rows_beyond_rank(self.precision, size, problem.xp)
 
     def _ill_conditioned(self, members, blocks):
         """Which sets (k, t) P cannot be left out of with digits, (k,): they are solved by themselves."""
@@ -243,17 +246,20 @@ class Solution(Model):
 def loo_path(problem, rows, Y, alphas, path=None):
     """Leave-one-out residuals for all alphas in the units of Y, shape (len(alphas), n, m), from one decomposition.
 
-    ``path`` is ``problem.path(rows)`` where that is at hand.
+    They are those of Y rounded to the precision of the problem. ``path`` is ``problem.path(rows)`` where that is at
+    hand.
     """
     path = problem.path(rows) if path is None else path
     if not path.serves_every_alpha:
         solutions = (Solution.fit(problem.replace(alpha=alpha), rows, Y, path.with_alpha(alpha)) for alpha in alphas)
-        return np.stack([solution.loo().residuals[:, 0] for solution in solutions])
+        return problem.xp.stack([solution.loo().residuals[:, 0] for solution in solutions])
     root = problem.root(rows)
+    Y = problem.rounded(Y)
     explained = 0.0  # by the confounds of each training part
     alone = np.arange(len(rows))[:, None]
     problem.check_sets(rows, alone)
     if problem.n_confounds:
-        explained = np.einsum("nq,nqm->nm", problem.Q[rows], ConfoundSums(problem, rows, root * Y).without(alone).D)
-    Y = row_major(problem.residual_of_Q(rows, root * Y)[0])
+        D = ConfoundSums(problem, rows, root * Y).without(alone).D
+        explained = (problem.Q[rows][:, None, :] @ D)[:, 0]
+    Y = problem.verbs.row_major(problem.residual_of_Q(rows, root * Y)[0])
     return path.loo_path(Y, alphas) / root + explained

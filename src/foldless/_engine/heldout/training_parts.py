@@ -28,7 +28,7 @@ class TrainingParts:
     def planned(self, counts):
         """The same with the plan for so many sets of each size; an error where P of all rows would be too large."""
         plan = self._make_plan(counts, needs_P=False)
-        cost.require_P(len(self.problem.active), self.problem.dtype, plan.arrays)
+        cost.require_P(len(self.problem.active), self.problem.Q, plan.arrays)
         return replace(self, plan=plan)
 
     def plan_for(self, sets, *, nested=False):
@@ -51,21 +51,21 @@ class TrainingParts:
         return self.problem.active
 
     @cached_property
-    def whole(self):
-        """The solution on all rows of positive weight."""
+    def full_fit(self):
+        """The fit on all rows of positive weight."""
         if self.solution is not None:
             return self.solution
         return Solution.fit(self.problem, self.problem.active, self.Y[self.problem.active])
 
     @cached_property
     def _with_array(self):
-        return self.whole.with_precision(self.whole.precision.prepare_blocks())
+        return self.full_fit.with_precision(self.full_fit.precision.prepare_blocks())
 
     def prepared(self, plan):
         """What sets are left out of: the solution on all rows, or these training parts where some are solved alone."""
         if plan.form == ALONE or plan.alone:
             return self
-        return self._with_array if plan.form == ARRAY else self.whole
+        return self._with_array if plan.form == ARRAY else self.full_fit
 
     def part(self, train):
         """The model of the training rows ``train`` (rows of weight 0 are ignored)."""
@@ -74,7 +74,7 @@ class TrainingParts:
         plan = self._make_plan({t: 1}) if self.plan is None else self.plan
         if plan.solves_alone(t):
             return Solution.fit(self.problem, rows, self.Y[rows])
-        fit = self._with_array if plan.form == ARRAY else self.whole
+        fit = self._with_array if plan.form == ARRAY else self.full_fit
         return fit.without(np.flatnonzero(~np.isin(self.problem.active, rows, assume_unique=True)))
 
     def without(self, members):
@@ -82,5 +82,5 @@ class TrainingParts:
         return self.part(np.delete(self.rows, members))
 
     def targets(self, members):
-        """Targets (t, m) of these positions."""
-        return self.Y[self.rows[members]]
+        """Targets (t, m) of these positions, as they are solved for."""
+        return self.problem.rounded(self.Y[self.rows[members]])

@@ -1,11 +1,9 @@
-"""Memory: how much is free, and a clear error before an allocation that cannot succeed."""
+"""Memory: how much is free."""
 
 import os
 import time
 from functools import lru_cache
 from pathlib import Path
-
-import numpy as np
 
 GIB = 2.0**30
 LASTS = 0.5  # seconds for which what is free is taken to stay so
@@ -59,36 +57,3 @@ def is_free(n_bytes):
     """Whether so many bytes can be allocated, as far as the system tells."""
     free = available_memory()
     return free is None or n_bytes <= free
-
-
-def require_memory(shape, dtype, what, arrays=1.0):
-    """Raise MemoryError before allocations that cannot succeed, with the amount and what would fit.
-
-    ``arrays`` of this shape will be held at the same time.
-    """
-    dtype, free = np.dtype(dtype), available_memory()
-    needed = arrays * float(np.prod(shape, dtype=float)) * dtype.itemsize
-    if free is None or needed <= free:
-        return
-    size = f"{arrays:.2g} arrays of " * (round(arrays, 1) > 1) + " x ".join(map(str, shape))
-    raise MemoryError(
-        f"{what} ({size}, {dtype.name}) needs {needed / GIB:.1f} GiB and {free / GIB:.1f} GiB are available."
-        f" {_ways_out(shape, dtype, needed, free)}"
-    )
-
-
-def _ways_out(shape, dtype, needed, free):
-    """What would fit, in words."""
-    *_, n, columns = shape
-    share = free / needed
-    fewer = int(n * (np.sqrt(share) if n == columns else share))
-    ways = [f"fewer rows (about {fewer} fit)"]
-    if dtype == np.float64:
-        ways.append(f"float32 input ({needed / 2 / GIB:.1f} GiB{', still too much' if share < 0.5 else ''})")
-    features = int(free / (4 * n * dtype.itemsize))
-    if n == columns and features:
-        ways.append(
-            f"explicit features, up to {features} of them (kernel=Nystroem(..., n_landmarks={min(500, features)}) of"
-            " foldless.kernels)"
-        )
-    return f"Use {', or '.join(ways)}."

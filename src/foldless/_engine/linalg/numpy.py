@@ -1,9 +1,9 @@
 """The verbs on dense matrices, for arrays of NumPy.
 
-Another kind of arrays needs another file with the same verbs, and a word in ``foldless._engine.linalg``. A verb that
-ends in an underscore works inside the memory of its first argument: a fit holds one n x n array from the kernel matrix
-to the inverse of its factor. Large matrices go through SciPy's BLAS only: the wheels of NumPy and SciPy carry separate
-copies of OpenBLAS, whose thread pools disturb each other when calls alternate.
+Another kind of arrays has another file with the same verbs (``linalg.torch``). A verb that ends in an underscore works
+inside the memory of its first argument: a fit holds one n x n array from the kernel matrix to the inverse of its
+factor. Large matrices go through SciPy's BLAS only: the wheels of NumPy and SciPy carry separate copies of OpenBLAS,
+whose thread pools disturb each other when calls alternate.
 
 Matrices of more than ``LARGE`` rows go panel by panel (``linalg.panels``): one call for all of them may crash.
 LAPACK and BLAS refuse arrays without entries, and some builds print that on the terminal: verbs answer in their place.
@@ -14,16 +14,17 @@ Cost: Cholesky n^3/3 flops, inverse of the factor n^3/3 more, eigenvectors about
 from contextlib import nullcontext
 
 import numpy as np
-from numpy.linalg import LinAlgError
 from scipy import linalg
 from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
+from scipy.spatial.distance import cdist
+from scipy.special import xlogy
 
 from foldless._engine.linalg import memory, panels
+from foldless._engine.linalg.errors import LinAlgError, NotPositiveDefiniteError
 from foldless._engine.linalg.threads import one_thread, two_threads_where_idle
 
 # fmt: off
 __all__ = [  # noqa: RUF022
-    "LinAlgError", "NotPositiveDefiniteError",
     # triangles
     "cholesky_", "invert_lower_", "lower_solve", "upper_solve", "right_solve", "cholesky_solve", "lower_times",
     "lower_times_",
@@ -32,14 +33,14 @@ __all__ = [  # noqa: RUF022
     "mirror_", "add_signed_", "norm",
     # decompositions and general systems; eigh, eigenvalues, solve and inverse take leading batch axes, solve_definite 1
     "orthonormal", "thin_qr", "eigh_", "eigh", "eigenvalues", "svd",
-    "solve", "solve_definite", "inverse", "lu_factor", "lu_solve", "least_squares_",
-    # entries
-    "add_diagonal_", "divide", "put", "scale_", "take_block", "take_blocks",
+    "solve", "solve_definite", "inverse", "lu_factor", "lu_solve",
+    # entries; places are row numbers, slices or masks of NumPy for any kind of arrays
+    "add_diagonal_", "diagonal", "divide", "largest", "put", "scale_", "set_diagonal_", "smallest", "take",
+    "take_along", "take_block", "take_blocks",
+    # entries of kernel matrices
+    "exp_", "inner", "manhattan", "minimum_", "power_", "squared_distances", "times_log",
     # arrays
-    "column_major", "free_memory", "like", "row_major", "to_host",
-    # updated QR: A = Q R with a square orthogonal Q, Fortran-ordered; rows and columns come and go by rotations, O(n^2)
-    # flops each, without loss of orthogonality
-    "qr_", "append_rows", "insert_columns_", "delete",
+    "column_major", "concat", "copy", "double", "eye", "free_memory", "like", "ones", "row_major", "to_host", "zeros",
 ]
 # fmt: on
 
@@ -54,10 +55,6 @@ FEW = 8  # columns up to which OpenBLAS multiplies a symmetric matrix sooner one
 # rows of eigenproblems and of triangles from which on two threads pay, on idle processors
 THREADED_EIGENPROBLEM, THREADED_TRIANGLE = 350, 500
 ABOVE = np.triu(np.ones((64, 64), bool), 1)  # entries above the diagonal of a block
-
-
-class NotPositiveDefiniteError(LinAlgError):
-    """The matrix given to :func:`cholesky_` has no Cholesky factor in this precision."""
 
 
 def cholesky_(M):
@@ -132,7 +129,8 @@ def cholesky_solve(L, B):
     """(L L')^-1 B."""
     if not (L.size and B.size):
         return B
-    return lower_solve(L, lower_solve(L, B), transpose=True)
+    (trtrs,) = get_lapack_funcs(("trtrs",), (L, B))
+    return trtrs(L, trtrs(L, B, lower=1)[0], lower=1, trans=1)[0]
 
 
 def solve_definite(stack, B):
@@ -339,44 +337,6 @@ def orthonormal(Q) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(Q), R
 
 
-def qr_(A):
-    """The factors Q (square) and R of A, which is overwritten."""
-    Q, R = linalg.qr(A, overwrite_a=True, check_finite=False)
-    return Q, np.asfortranarray(R)
-
-
-def append_rows(Q, R, V):
-    """Factors of [Q R; V] for p new rows V.
-
-    SciPy's insertion is quick for one row, but slower than a new factorisation for several; LAPACK's
-    triangular-pentagonal QR takes p n^2 flops.
-    """
-    p, n = V.shape
-    if p == 1:
-        return linalg.qr_insert(Q, R, V, len(Q), which="row", check_finite=False)
-    tpqrt, tpmqrt = get_lapack_funcs(("tpqrt", "tpmqrt"), (R,))
-    triangle, reflectors, blocks, _ = tpqrt(0, min(32, n), R[:n], V)
-    m = len(Q)
-    Q = np.block([[Q, np.zeros((m, p))], [np.zeros((p, m)), np.eye(p)]])
-    Q[:, :n], Q[:, m:], _ = tpmqrt(0, reflectors, blocks, Q[:, :n], Q[:, m:], side="R", trans="N")
-    return Q, np.vstack([triangle, np.zeros((m - n + p, n))])
-
-
-def insert_columns_(Q, R, columns, place):
-    """Factors with these columns before the column ``place``."""
-    return linalg.qr_insert(Q, R, columns, place, which="col", overwrite_qru=True, check_finite=False)
-
-
-def delete(Q, R, start, count, which, *, overwrite=True):
-    """Factors without ``count`` rows (``which="row"``) or columns ("col") from ``start`` on."""
-    return linalg.qr_delete(Q, R, start, count, which=which, overwrite_qr=overwrite, check_finite=False)
-
-
-def least_squares_(A, Y, cutoff):
-    """The shortest X with the least |A X - Y|; singular values below ``cutoff`` of the largest count as zero."""
-    return linalg.lstsq(A, Y, cond=cutoff, overwrite_a=True)[0]
-
-
 def add_diagonal_(M, value):
     """M + value I in the memory of M; ``value`` is a number, or one for each row."""
     M.flat[:: len(M) + 1] += value
@@ -396,6 +356,39 @@ def divide(A, B, otherwise=0.0):
     return np.where(positive, A / np.where(positive, B, 1.0), otherwise)
 
 
+def set_diagonal_(M, value):
+    """M with this number on its diagonal, in the memory of M."""
+    np.fill_diagonal(M, value)
+    return M
+
+
+def diagonal(A):
+    """The diagonal of the last two axes; it may be a view."""
+    return A.diagonal(axis1=-2, axis2=-1)
+
+
+def largest(A, axis=None):
+    """The largest entry, 0 if none is larger, for arrays without entries too."""
+    return A.max(axis, initial=0.0)
+
+
+def smallest(A, axis=None):
+    """The smallest entry, 0 if none is smaller, for arrays without entries too."""
+    return A.min(axis, initial=0.0)
+
+
+def take(A, places, axis=0):
+    """The entries of A at these places along an axis."""
+    if axis == 0:
+        return A[places]
+    return A[:, places] if axis == 1 else A[(slice(None),) * (axis % A.ndim) + (places,)]
+
+
+def take_along(A, places, axis):
+    """The entries of A at these places along an axis, others for each entry of the other axes."""
+    return np.take_along_axis(A, places, axis)
+
+
 def take_block(A, rows, columns):
     """A[rows, columns] of all pairs of these rows and columns."""
     return A[rows[:, None], columns]
@@ -410,6 +403,72 @@ def put(A, places, values):
     """A with these values at these places, an index of A. A is no longer used: its memory may be that of the result."""
     A[places] = values
     return A
+
+
+def exp_(K):
+    """exp(K) in the memory of K."""
+    return np.exp(K, out=K)
+
+
+def power_(K, exponent):
+    """K^exponent, entry by entry, in the memory of K."""
+    return np.power(K, exponent, out=K)
+
+
+def minimum_(K, value):
+    """The smaller of each entry and a number, in the memory of K."""
+    return np.minimum(K, value, out=K)
+
+
+def times_log(K):
+    """K log K, entry by entry; 0 where K is 0."""
+    return xlogy(K, K)
+
+
+def inner(A, B):
+    """The sum of A times B over all entries."""
+    return np.vdot(A, B)
+
+
+def squared_distances(X, Z, factors=None):
+    """Squared distances between the rows of X and Z, of each column times its factor, summed directly."""
+    options = {} if factors is None else {"w": factors}
+    return cdist(X, Z, "sqeuclidean", **options).astype(X.dtype, copy=False)
+
+
+def manhattan(X, Z):
+    """Sums of absolute differences between the rows of X and Z."""
+    return cdist(X, Z, "cityblock").astype(X.dtype, copy=False)
+
+
+def zeros(A, shape):
+    """Zeros of the kind and precision of A."""
+    return np.zeros(shape, A.dtype)
+
+
+def ones(A, shape):
+    """Ones of the kind and precision of A."""
+    return np.ones(shape, A.dtype)
+
+
+def eye(A, n):
+    """The identity (n, n) of the kind and precision of A."""
+    return np.eye(n, dtype=A.dtype)
+
+
+def copy(A):
+    """A new array with the values of A, in the same order in memory."""
+    return A.copy(order="K")
+
+
+def double(A):
+    """The values of A in double precision; A itself if they are."""
+    return A.astype(np.float64, copy=False)
+
+
+def concat(arrays, axis=0):
+    """Arrays one after the other along an axis."""
+    return np.concatenate(arrays, axis)
 
 
 def like(A, values):

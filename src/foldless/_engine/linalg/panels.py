@@ -19,9 +19,10 @@ from scipy.linalg import get_blas_funcs, get_lapack_funcs
 WIDTH = 1024
 
 
-def panels(start, stop):
-    """Slices of ``WIDTH`` rows, the last perhaps shorter."""
-    return [slice(first, min(first + WIDTH, stop)) for first in range(start, stop, WIDTH)]
+def panels(start, stop, width=None):
+    """Slices of ``width`` rows, ``WIDTH`` if it is None; the last is perhaps shorter."""
+    width = width or WIDTH
+    return [slice(first, min(first + width, stop)) for first in range(start, stop, width)]
 
 
 def _fortran(A, B):

@@ -24,6 +24,7 @@ KDA/MSE, ``pseudo_solve`` takes the singular values above rounding (eq. 14).
 import numpy as np
 
 from foldless._engine import linalg
+from foldless._engine.linalg import least_norm
 from foldless._engine.precision import cost
 
 EPS = np.finfo(np.float64).eps
@@ -55,7 +56,7 @@ class MinimumNorm:
         columns = np.empty((n + 1, n), order="F")
         columns[0], columns[1:] = 1.0, K
         linalg.add_diagonal_(columns[1:], alpha)
-        Q, R = linalg.qr_(columns)
+        Q, R = least_norm.qr_(columns)
         self._set(Q, R, float(alpha), 0)
 
     def _set(self, Q, R, alpha, updates):
@@ -80,9 +81,9 @@ class MinimumNorm:
         C (n, p) is the kernel between the rows so far and the new ones, D (p, p) that of the new rows.
         """
         p = C.shape[1]
-        Q, R = linalg.append_rows(self._Q, self._R, C.T)
+        Q, R = least_norm.append_rows(self._Q, self._R, C.T)
         columns = np.vstack([np.ones((1, p)), C, D + self.alpha * np.eye(p)])
-        return self._next(*linalg.insert_columns_(Q, R, columns, self.n))
+        return self._next(*least_norm.insert_columns_(Q, R, columns, self.n))
 
     def remove(self, rows):
         """The factors without ``rows``, sorted positions; neighbours go together (Algorithm 6, for blocks)."""
@@ -90,8 +91,8 @@ class MinimumNorm:
         Q, R = self._Q, self._R
         for run in reversed(np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)):
             ours = Q is not self._Q  # the factors of this object stay as they are
-            Q, R = linalg.delete(Q, R, run[0], len(run), "col", overwrite=ours)
-            Q, R = linalg.delete(Q, R, run[0] + 1, len(run), "row")
+            Q, R = least_norm.delete(Q, R, run[0], len(run), "col", overwrite=ours)
+            Q, R = least_norm.delete(Q, R, run[0] + 1, len(run), "row")
         return self._next(Q, R)
 
     def solve(self, Y):
@@ -129,4 +130,4 @@ class MinimumNorm:
 def pseudo_solve(K, Y):
     """[b; z] = [1, K]^+ Y by the singular value decomposition (eq. 14): KDA/MSE, dependent rows allowed."""
     G = np.hstack([np.ones((len(K), 1)), K])
-    return linalg.least_squares_(G, Y, EPS * max(G.shape))
+    return least_norm.least_squares_(G, Y, EPS * max(G.shape))

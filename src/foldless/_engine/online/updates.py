@@ -209,4 +209,4 @@ def _tolerance(problem, P):
 
 
 def _whitened(problem, Y):
-    return row_major(problem.root(problem.active) * Y[problem.active])
+    return row_major(problem.root(problem.active) * problem.rounded(Y[problem.active]))

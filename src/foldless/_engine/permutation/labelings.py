@@ -23,7 +23,20 @@ from foldless._engine.heldout.moments import ColumnGroups, Moments, moments_of, 
 from foldless._engine.heldout.part import TrainingPart
 from foldless._engine.heldout.problem import Problem
 from foldless._engine.heldout.solution import Solution
-from foldless._engine.linalg import row_major
+from foldless._engine.linalg import (
+    concat,
+    diagonal,
+    eye,
+    float_type,
+    host_dtype,
+    like,
+    namespace,
+    put,
+    row_major,
+    take,
+    take_along,
+    to_host,
+)
 from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.precision import cost
 from foldless._engine.precision.base import Precision
@@ -51,7 +64,7 @@ class Solver:
         rows = problem.active
         if precision is None:
             if not problem.through_features(len(rows)):
-                cost.require_P_and_factor(len(rows), problem.dtype, problem.kernel)
+                cost.require_P_and_factor(len(rows), problem.Q, problem.kernel)
             precision = problem.precision(rows)
         return cls(problem, precision.prepare_blocks(), precision.choice, steps)
 
@@ -69,13 +82,14 @@ class Solver:
 def truth_of(task, orders, residuals=None):
     """The labels of rows that take those of the rows ``orders[j, i]``: class numbers (b, n), or values (b, m, n).
 
+    Values have the precision of y, which may be higher than that of the problem.
     With :class:`~foldless._engine.permutation.confounded.Residuals` the rows take the residuals of these rows.
     """
     if task.codes is not None:
         return task.codes[orders]
     if residuals is not None:
-        return residuals.permuted(orders).astype(task.Y.dtype, copy=False)
-    return row_major(task.Y[orders].transpose(0, 2, 1))
+        return residuals.permuted(orders).astype(host_dtype(task.Y), copy=False)
+    return row_major(to_host(task.Y)[orders].transpose(0, 2, 1))
 
 
 def count_columns(task):
@@ -92,7 +106,7 @@ def count_columns(task):
 
 def labelings_that_fit(task, memory_limit):
     """Labelings to work on at a time within so many bytes."""
-    entries = min(ENTRIES, memory_limit // (ARRAYS * task.problem.dtype.itemsize))
+    entries = min(ENTRIES, memory_limit // (ARRAYS * task.Y.dtype.itemsize))
     return max(1, int(entries // (task.problem.n * count_columns(task)[0])))
 
 
@@ -114,11 +128,16 @@ class Labelings(ColumnGroups):
         Y = truth
         if task.codes is not None:
             Y = truth[:, None, :] == np.arange(count_columns(task)[1], task.n_classes)[:, None]
-        columns = Y.reshape(-1, task.problem.n).T.astype(task.Y.dtype, copy=False)
+        columns = task.problem.rounded(Y.reshape(-1, task.problem.n).T)
         return Labelings(solver, task, truth, solver.solve(columns))
 
     def __len__(self):
         return len(self.truth)
+
+    @property
+    def xp(self):
+        """Functions for the arrays of the solution."""
+        return self.task.problem.xp
 
     @cached_property
     def width(self):
@@ -137,12 +156,16 @@ class Labelings(ColumnGroups):
 
     def split(self, columns):
         """Columns (t, b * width) as (b, width, t), contiguous."""
-        return row_major(columns.T).reshape(len(self), self.width, -1)
+        return self.xp.reshape(row_major(columns.T), (len(self), self.width, -1))
+
+    def take_rows(self, columns, rows):
+        """Columns (n, b * width) at the rows (b, t) of each labeling, (b, width, t)."""
+        return take_along(self.split(columns), rows[:, None, :], 2)
 
     def classes(self, fits):
         """Fits (t, b * width) of indicators as those of all classes, (b, c, t)."""
         F = self.split(fits)
-        return np.concatenate([1.0 - F.sum(1, keepdims=True), F], 1) if self.n_implied else F
+        return concat([1.0 - self.xp.sum(F, axis=1, keepdims=True), F], 1) if self.n_implied else F
 
     def part(self, train):
         """The model of the rows ``train``."""
@@ -153,7 +176,7 @@ class Labelings(ColumnGroups):
         """Decisions (b, k, t) of a model of all columns at rows of X; equal rows have equal ones."""
         D = self.reader(model)(model.fits(rows))
         first = self.solver.problem.first_equal(rows)
-        return D if first is None else D[..., first]
+        return D if first is None else take(D, first, -1)
 
     def reader(self, model):
         """A function from fits (t, b * width) of a model of all columns to decisions (b, k, t)."""
@@ -170,37 +193,41 @@ class Labelings(ColumnGroups):
     @cached_property
     def _mass(self):
         """Numbers of rows (b, width) of the classes with a column among all rows, none of them weighted."""
-        return self.solution.Y.sum(0).reshape(len(self), -1)
+        return self.xp.reshape(self.xp.sum(self.solution.Y, axis=0), (len(self), -1))
 
     def masses(self, model):
         """Masses (b, c) of the classes in the training part."""
         if self.solver.problem.weighted:  # a difference would lose the digits of a class that is nearly gone
-            truth, weights = self.truth[:, model.rows], np.square(model.root[:, 0])
+            truth, weights = self.truth[:, model.rows], np.square(to_host(model.root[:, 0]))
             classes = range(self.task.n_classes)
-            return np.stack([(truth == k).astype(weights.dtype) @ weights for k in classes], 1)
+            return like(model.root, np.stack([(truth == k).astype(weights.dtype) @ weights for k in classes], 1))
+        xp = self.xp
         if isinstance(model, TrainingPart):  # counts: differences are exact
-            mass = self._mass - self.solution.Y[model.removed].sum(0).reshape(self._mass.shape)
-        else:  # all rows, or a training part that was solved by itself
-            mass = self._mass if model is self.solution else model.Y.sum(0).reshape(self._mass.shape)
+            left = xp.sum(self.solution.Y[model.removed], axis=0)
+            mass = self._mass - xp.reshape(left, self._mass.shape)
+        elif model is self.solution:
+            mass = self._mass
+        else:  # a training part that was solved by itself
+            mass = xp.reshape(xp.sum(model.Y, axis=0), self._mass.shape)
         if not self.n_implied:
             return mass
-        return np.concatenate([len(model.rows) - mass.sum(1, keepdims=True), mass], 1)
+        return concat([len(model.rows) - xp.sum(mass, axis=1, keepdims=True), mass], 1)
 
     def moments(self, model):
         """Class matrices (b, c, c) of the training part; masses alone where no more is asked for."""
         if self.task.readout.needs_axes:
             return model.moments(self)
         N = self.mass_matrix(model)
-        return Moments(N, np.zeros_like(N))
+        return Moments(N, self.xp.zeros_like(N))
 
     # -- the classes of each labeling, as ``heldout.moments`` asks for them
 
     @cached_property
     def _full(self):
         """The matrix (c, width) from the classes with a column to all: indicators add up to one, their A to zero."""
-        full = np.eye(self.task.n_classes, dtype=self.solution.Y.dtype)[:, self.n_implied :].copy()
+        full = np.eye(self.task.n_classes)[:, self.n_implied :].copy()
         full[: self.n_implied] = -1.0
-        return full
+        return like(self.solution.Y, full)
 
     def products(self, X, Z):
         """X' Z (b, c, c), labeling by labeling."""
@@ -208,20 +235,20 @@ class Labelings(ColumnGroups):
 
     def sizes(self, X, Z):
         """Sizes of what adds up to them."""
-        return self._products(np.abs(X), np.abs(Z), np.abs(self._full))
+        return self._products(abs(X), abs(Z), abs(self._full))
 
     def _products(self, X, Z, full):
-        return full @ (self.split(X) @ self.split(Z).transpose(0, 2, 1)) @ full.T
+        return full @ (self.split(X) @ self.xp.permute_dims(self.split(Z), (0, 2, 1))) @ full.T
 
     def mass_matrix(self, model):
         """N (b, c, c) of a training part."""
         mass = self.masses(model)
-        return mass[:, :, None] * np.eye(mass.shape[1], dtype=mass.dtype)
+        return mass[:, :, None] * eye(mass, mass.shape[1])
 
     def left_masses(self, part):
         """N of a training part, and which classes have rows in it."""
         N = self.mass_matrix(part)
-        return N, np.diagonal(N, axis1=1, axis2=2) > 0
+        return N, diagonal(N) > 0
 
     def left_unexplained(self, part):
         """U of a training part: alpha (Y' A - E_te' A_te), as indicators add up to one and their A to zero."""
@@ -230,7 +257,7 @@ class Labelings(ColumnGroups):
 
     def unexplained_of(self, E, A):
         """alpha E_te' A_te (b, c, c) of residuals and coefficients (b, width, t) of a set of every labeling."""
-        return self.solver.problem.alpha * (self._full @ (E @ A.transpose(0, 2, 1)) @ self._full.T)
+        return self.solver.problem.alpha * (self._full @ (E @ self.xp.permute_dims(A, (0, 2, 1))) @ self._full.T)
 
     @cached_property
     def _full_moments(self):
@@ -243,12 +270,12 @@ class Labelings(ColumnGroups):
 
 def _present(D, mass):
     """Decisions by which no class wins that the training part lacks."""
-    lacks = mass == 0
-    if not lacks.any():
+    lacks, xp = mass == 0, namespace(D)
+    if not xp.any(lacks):
         return D
     if D.shape[1] == 1:
-        return np.where(lacks[:, :1, None], 1.0, np.where(lacks[:, 1:, None], -1.0, D)).astype(D.dtype)
-    return np.where(lacks[:, :, None], np.finfo(D.dtype).min, D)
+        return xp.where(lacks[:, :1, None], 1.0, xp.where(lacks[:, 1:, None], -1.0, D))
+    return xp.where(lacks[:, :, None], -float_type(D).largest, D)
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,58 +297,60 @@ class MovedSets:
     @classmethod
     def of(cls, labelings, train, wanted, rows) -> Self:
         """All labelings without their rows."""
-        P, (b, t) = labelings.solver.precision, rows.shape
-        A = np.take_along_axis(labelings.split(labelings.solution.A), rows[:, None, :], 2)
-        E, ill_conditioned = np.empty_like(A), np.zeros(b, bool)
+        P, verbs, (b, t) = labelings.solver.precision, labelings.task.problem.verbs, rows.shape
+        A, transpose = labelings.take_rows(labelings.solution.A, rows), labelings.xp.matrix_transpose
+        E, ill_conditioned = labelings.xp.zeros_like(A), np.zeros(b, bool)
         for batch in gen_batches(b, max(1, ENTRIES // (t * t))):
             blocks = P.diagonal_blocks(rows[batch])
             few = P.ill_conditioned(blocks)
             ill_conditioned[batch] = few
-            E[batch] = residuals_of_blocks(blocks, A[batch].transpose(0, 2, 1), few).transpose(0, 2, 1)
+            E = verbs.put(E, batch, transpose(residuals_of_blocks(blocks, transpose(A[batch]), few, verbs)))
         return cls(labelings, train, wanted, rows, A, E, ill_conditioned)
 
     @cached_property
     def fits(self):
         """Held-out fits (b, width, k) of the wanted rows."""
-        Y = np.take_along_axis(self.labelings.split(self.labelings.solution.Y), self.rows[:, None, :], 2)
-        return (Y - self.E)[:, :, self.wanted]
+        Y = self.labelings.take_rows(self.labelings.solution.Y, self.rows)
+        return take(Y - self.E, self.wanted, 2)
 
     @cached_property
     def masses(self):
         """Masses (b, c) of the classes in the training parts: places have the same labels in all labelings."""
         task = self.labelings.task
         counts = np.bincount(task.codes[self.train], minlength=task.n_classes)
-        return np.broadcast_to(counts.astype(self.fits.dtype), (len(self.rows), len(counts)))
+        return like(self.A, np.broadcast_to(counts, (len(self.rows), len(counts))))
 
     @cached_property
     def moments(self):
         """Class matrices (b, c, c) of the training parts; masses alone where no more is needed."""
-        N = self.masses[:, :, None] * np.eye(self.masses.shape[1], dtype=self.masses.dtype)
+        N = self.masses[:, :, None] * eye(self.masses, self.masses.shape[1])
         if not self.labelings.task.readout.needs_axes:
-            return Moments(N, np.zeros_like(N))
+            return Moments(N, self.labelings.xp.zeros_like(N))
         labelings, solution = self.labelings, self.labelings.solution
         return Moments(N, labelings.full_moments(solution).U - labelings.unexplained_of(self.E, self.A))
 
     def decisions(self):
         """Decisions (b, k, t) of the wanted rows."""
         labelings, readout = self.labelings, self.labelings.task.readout
-        fits = self.fits.transpose(2, 0, 1).reshape(len(self.wanted), -1)
+        xp = labelings.xp
+        fits = xp.reshape(xp.permute_dims(self.fits, (2, 0, 1)), (len(self.wanted), -1))
         if labelings.task.codes is None:
             return readout.scores(labelings.split(fits), None)
         return labelings.reader_of_classes(self.masses, self.moments if readout.needs_moments else None)(fits)
 
     def without_digits(self):
-        """Labelings (b,) whose fits or class matrices are differences without digits."""
+        """Labelings (b,) whose fits or class matrices are differences without digits, as an array of NumPy."""
         labelings, task = self.labelings, self.labelings.task
         problem, solution, offset = labelings.solver.problem, labelings.solution, 0.0
         if problem.intercept:
-            correction = np.einsum("bt,bwt->bw", labelings.solver.precision.G[0][self.rows], self.E)
+            correction = labelings.xp.sum(labelings.solver.precision.G[0][self.rows][:, None, :] * self.E, axis=2)
             offset = labelings.split(solution.B) - correction[:, :, None]
-        few = few_digits(self.fits - offset, labelings.split(solution.target_scale[None])).any((1, 2))
+        few = few_digits(self.fits - offset, labelings.split(solution.target_scale[None]))
+        few = labelings.xp.any(few, axis=(1, 2))
         if task.codes is not None and task.readout.needs_moments and task.readout.needs_axes:
-            few |= nearly_gone(self.moments, labelings.full_moments(solution), self.moments.mass > 0)
-            few |= self.moments.weak(problem.intercept)
-        return few | self.ill_conditioned
+            few = few | nearly_gone(self.moments, labelings.full_moments(solution), self.moments.mass > 0)
+            few = few | self.moments.weak(problem.intercept)
+        return to_host(few) | self.ill_conditioned
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,15 +390,15 @@ class Moving:
         problem = self.labelings.solver.problem
         removed = np.setdiff1d(np.arange(problem.n), train)
         if problem.weighted or problem.more_columns or not np.isin(test, removed).all():
-            return np.concatenate([self._alone(j, train, test) for j in range(len(self.places))])
+            return concat([self._alone(j, train, test) for j in range(len(self.places))])
         sets = MovedSets.of(self.labelings, train, np.searchsorted(removed, test), self.places[:, removed])
         D, numbers = sets.decisions(), problem.equal.value
         if numbers is not None:  # equal rows have equal decisions
             numbers = numbers[self.places[:, test]]
             first = (numbers[:, :, None] == numbers[:, None, :]).argmax(2)
-            D = np.take_along_axis(D, first[:, None, :], 2)
+            D = take_along(D, first[:, None, :], 2)
         for j in np.flatnonzero(sets.without_digits()):
-            D[j] = self._alone(j, train, test)[0]
+            D = put(D, j, self._alone(j, train, test)[0])
         return D
 
     def _alone(self, j, train, test):

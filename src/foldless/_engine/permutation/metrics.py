@@ -67,11 +67,12 @@ def _differences(A, B, T):
     """A - B along the last axis, all 0 where rounding can have made all of them.
 
     Rounding is of the size of what values T differ by, and of the last places of A. Where values are equal, it is that
-    of the sums over all of them that predictions are made of.
+    of the sums over all of them that predictions are made of. Predictions may have fewer digits than values.
     """
     gap, spread, size = A - B, np.ptp(T, axis=2), np.abs(A).max(2)
-    unit = np.finfo(gap.dtype).eps
-    rounding = unit * np.where(spread > 0, np.maximum(16 * spread, 2 * size), 16 * size)
+    last_place = np.finfo(gap.dtype).eps
+    unit = max(last_place, np.finfo(B.dtype).eps)
+    rounding = np.where(spread > 0, np.maximum(16 * unit * spread, 2 * last_place * size), 16 * unit * size)
     gap[np.abs(gap).max(2) <= rounding] = 0.0
     return gap
 

@@ -27,6 +27,7 @@ import numpy as np
 from foldless._engine.heldout.leave_out import held_out_fits
 from foldless._engine.heldout.sets import Sets
 from foldless._engine.heldout.solution import Solution
+from foldless._engine.linalg import to_host
 from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.permutation.confounded import Residuals
 from foldless._engine.permutation.labelings import Labelings, Moving, Solver, elsewhere, labelings_that_fit, truth_of
@@ -275,7 +276,7 @@ def sets_of_one(task, splits):
 
 def decisions_of_one(task, model, sets):
     """Decisions (1, k, t) of every set of a single labeling."""
-    D = task.held_out_decisions(model, sets)
+    D = to_host(task.held_out_decisions(model, sets))
     return np.split(D.reshape(len(D), -1).T[None], np.cumsum(sets.sizes)[:-1], 2)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foldless._engine.linalg import row_major
+from foldless._engine.linalg import row_major, to_host
 
 
 class DecisionScore(NamedTuple):
@@ -77,6 +77,7 @@ class Tally:
 
     def add(self, D, truth, test):
         """The next split: decisions (b, k, t), their truth, and the rows of the first labeling."""
+        D = to_host(D)
         of_split = [
             np.full((score.width, len(D)), np.nan) if score.pooled else [score.function(D, truth)]
             for score in self.scores

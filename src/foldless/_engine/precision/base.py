@@ -24,10 +24,14 @@ from foldless._engine.linalg import (
     NotPositiveDefiniteError,
     cholesky_,
     cholesky_solve,
+    concat,
+    copy,
+    diagonal,
     dots,
     like,
     lu_factor,
     lu_solve,
+    namespace,
     orthonormal,
     product,
     right_solve,
@@ -79,7 +83,7 @@ class HeldOutBlock:
 
     @cached_property
     def factor(self):
-        return cholesky_(self.block.copy())
+        return cholesky_(copy(self.block))
 
     @cached_property
     def has_factor(self):
@@ -168,8 +172,9 @@ class Precision(ABC):
 
     def squared_diagonal(self):
         """diag P^2, shape (n,): squared norms of the columns, some at a time."""
-        batches = gen_batches(self.n, 512)
-        return np.concatenate([np.square(self.columns(np.arange(self.n)[rows])).sum(0) for rows in batches])
+        xp = namespace(self.G)
+        columns = (self.columns(np.arange(self.n)[rows]) for rows in gen_batches(self.n, 512))
+        return concat([xp.sum(xp.square(values), axis=0) for values in columns])
 
     def block(self, rows):
         """P[rows, rows]."""
@@ -186,7 +191,7 @@ class Precision(ABC):
         return HeldOutBlock(self, rows)
 
     def ill_conditioned(self, blocks):
-        """Which of the blocks (k, t, t) of P have no digits left, (k,)."""
+        """Which of the blocks (k, t, t) of P have no digits left, (k,), as an array of NumPy."""
         return np.zeros(len(blocks), bool)
 
     def loo_residual(self, A, Y, diagonal):
@@ -199,7 +204,7 @@ class Precision(ABC):
 
     def explicit(self):
         """The same P as an n x n array."""
-        cost.require_explicit(self.n, self.G.dtype)
+        cost.require_explicit(self.n, self.G)
         return Explicit(self.columns(np.arange(self.n)), self.G, self.alpha)
 
     def prepare_blocks(self):
@@ -265,14 +270,16 @@ class AlphaPath(Precision, Path):
     def path_apply(self, Y, alphas):
         """U diag(1 / (s + alpha)) U' Y for all alphas, (len(alphas), n, m)."""
         k, m = len(alphas), Y.shape[1]
+        xp = namespace(self.U)
         weights = 1.0 / (self.s[:, None] + like(self.s, alphas))  # (n - q, k)
         stacked = weights[:, :, None] * product(self.U, Y, transpose_a=True)[:, None, :]
-        return product(self.U, stacked.reshape(-1, k * m)).reshape(-1, k, m).transpose(1, 0, 2)
+        applied = product(self.U, xp.reshape(stacked, (-1, k * m)))
+        return xp.permute_dims(xp.reshape(applied, (-1, k, m)), (1, 0, 2))
 
     def path_diagonal(self, alphas):
         """The diagonal of the same, shape (len(alphas), n)."""
         weights = 1.0 / (self.s[:, None] + like(self.s, alphas))
-        return product(np.square(self.U), weights).T
+        return product(self.U * self.U, weights).T
 
 
 class Explicit(Precision):
@@ -288,7 +295,7 @@ class Explicit(Precision):
         return product(self.P, Y)
 
     def diagonal(self):
-        return self.P.diagonal().copy()
+        return copy(diagonal(self.P))
 
     def columns(self, rows):
         """P[:, rows]; rows of a symmetric matrix are its columns, and lie together in memory."""

@@ -15,7 +15,7 @@ MemoryError before the work begins.
 
 import numpy as np
 
-from foldless._engine.linalg.memory import require_memory
+from foldless._engine.linalg.dispatch import require_memory
 
 FLOPS_PER_SECOND = 7e10  # of two processors, in double precision: 30,000 rows are factorised in about two minutes
 EIGENDECOMPOSITION = 10.0  # n^3 flops
@@ -209,19 +209,19 @@ def arrays_of_P(kernel, *, left_out=0.0, as_array=False):
     return 1 + 2 * kernel.approximates + as_array + left_out
 
 
-def require_P(n, dtype, arrays):
-    """Memory for P of all n rows and what is held beside it while sets are left out: so many arrays."""
-    require_memory((n, n), dtype, "the matrix P of all rows, from which some are left out", arrays)
+def require_P(n, A, arrays):
+    """Memory for P of all n rows and what is held beside it while sets are left out: ``arrays`` like A."""
+    require_memory((n, n), A, "the matrix P of all rows, from which some are left out", arrays)
 
 
-def require_P_and_factor(n, dtype, kernel):
-    """Memory for P as an array, made from a factor."""
-    require_memory((n, n), dtype, "the matrix P and its factor", arrays_of_P(kernel, as_array=True))
+def require_P_and_factor(n, A, kernel):
+    """Memory for P as an array of the kind of A, made from a factor."""
+    require_memory((n, n), A, "the matrix P and its factor", arrays_of_P(kernel, as_array=True))
 
 
-def require_explicit(n, dtype):
-    """Memory for P as an array beside what it is made from."""
-    require_memory((n, n), dtype, "P, the matrix of the fit,")
+def require_explicit(n, A):
+    """Memory for P as an array, of the kind and precision of A, beside what it is made from."""
+    require_memory((n, n), A, "P, the matrix of the fit,")
 
 
 def require_square(size, dtype):
@@ -234,9 +234,9 @@ def require_updates(n, dtype):
     require_memory((n, n), dtype, "P, the matrix of the fit, as it is updated,", ARRAYS_OF_UPDATES)
 
 
-def require_gram(shape, dtype, *, features_too=False):
-    """Memory for a kernel matrix, and for features of its shape that it is a product of."""
-    require_memory(shape, dtype, "the kernel matrix", 1 + features_too)
+def require_gram(shape, A, *, features_too=False):
+    """Memory for a kernel matrix of the kind of A, and for features of its shape that it is a product of."""
+    require_memory(shape, A, "the kernel matrix", 1 + features_too)
 
 
 def require_dense(shape, dtype):
@@ -244,9 +244,9 @@ def require_dense(shape, dtype):
     require_memory(shape, dtype, "the features as a dense array")
 
 
-def require_eigenvectors(n, dtype):
-    """Memory for the eigenvectors of n rows."""
-    require_memory((n, n), dtype, "the eigendecomposition of the kernel matrix", ARRAYS_OF_EIGENVECTORS)
+def require_eigenvectors(n, A):
+    """Memory for the eigenvectors of n rows, of the kind of A."""
+    require_memory((n, n), A, "the eigendecomposition of the kernel matrix", ARRAYS_OF_EIGENVECTORS)
 
 
 def require_qr(n):

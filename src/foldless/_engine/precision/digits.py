@@ -17,6 +17,8 @@ one: the training part is solved by itself, without the P of all rows.
 
 import numpy as np
 
+from foldless._engine.linalg import eps
+
 SMALL = {8: 2.0**-21, 4: 2.0**-12}  # share of the targets below which a difference has few digits, by bytes of a number
 LEAST_OF_TERMS = {8: 2.0**-12, 4: 2.0**-6}  # share of terms down to which their sum loses no more than that
 LEAST_KEPT = 2.0**-10  # share of a class below which a difference would have lost more than three digits
@@ -35,12 +37,12 @@ def cancels(left, size, share):
 
 def few_digits(values, size):
     """Whether differences of targets of this size (m,) that come out as ``values`` (..., m) have lost most digits."""
-    return cancels(np.abs(values), size, SMALL[values.dtype.itemsize])
+    return cancels(abs(values), size, SMALL[values.dtype.itemsize])
 
 
 def adds_up(terms, size):
     """Whether a sum of targets' size (m,) of terms of these sizes in all (..., m) keeps its digits."""
-    return np.logical_not(cancels(size, terms, LEAST_OF_TERMS[terms.dtype.itemsize]))
+    return ~cancels(size, terms, LEAST_OF_TERMS[terms.dtype.itemsize])
 
 
 def little_kept(kept, before):
@@ -58,15 +60,16 @@ def nearly_constant(variance):
     return cancels(variance, 1.0, LEAST_VARIANCE)
 
 
-def rows_beyond_rank(precision, size, dtype):
+def rows_beyond_rank(precision, size, xp):
     """alpha tr P, the number of rows beyond the rank of S, where S is singular and alpha tiny; else infinite.
 
     P is then of the size 1 / alpha, and so is its rounding. A training part without that many rows can be regular.
     ``size`` is the mean diagonal of S.
     """
     alpha = precision.alpha
-    if not cancels(alpha, size, SINGULAR[dtype.itemsize]):
+    G = precision.G
+    if not cancels(alpha, size, SINGULAR[G.dtype.itemsize]):
         return np.inf
-    beyond_rank = alpha * float(precision.diagonal().sum())
-    singular = beyond_rank > 0.5 or cancels(alpha, size, precision.n * np.finfo(dtype).eps)  # rounding made P smaller
+    beyond_rank = alpha * float(xp.sum(precision.diagonal()))
+    singular = beyond_rank > 0.5 or cancels(alpha, size, precision.n * eps(G))  # rounding made P smaller
     return beyond_rank if singular else np.inf

@@ -16,12 +16,13 @@ it. A lock makes other threads wait; once L^-1 is there, it is only read. The pi
 the user, which is not copied, is still the one of the fit.
 """
 
-from functools import partial
+from functools import cached_property, partial
 from threading import RLock
+from typing import Any
 
 import numpy as np
 
-from foldless._engine import linalg
+from foldless._engine.linalg import kind_of, largest
 from foldless._engine.precision import cost
 from foldless._engine.precision.base import Explicit, Precision
 from foldless._engine.precision.spectral import Spectrum
@@ -42,18 +43,18 @@ class Factored(Precision):
         self.n = len(S)
         self.alpha = alpha
         self.choice = f"factored: one alpha, one Cholesky factor of {self.n} rows"
-        tau = np.abs(S.diagonal()).sum() / np.square(Q).sum() if Q.shape[1] else 0.0
+        self._verbs, xp = kind_of(S)
+        tau = float(xp.sum(abs(self._verbs.diagonal(S))) / xp.sum(xp.square(Q))) if Q.shape[1] else 0.0
         self._Q = Q
         self._tau = tau
         self._gram = gram
         self._lock = RLock()
         self._L = self._factor(S)
         self._inverse = None
-        self._pivots = S.diagonal()[:0]
-        self._MQ = self._solve(Q)
-        QMQ = Q.T @ self._MQ
-        self.G = linalg.solve(QMQ, self._MQ.T) if Q.shape[1] else self._MQ.T
-        self.Omega = linalg.inverse(QMQ) - tau * np.eye(Q.shape[1], dtype=Q.dtype)  # without tau Q Q'
+        self._pivots: Any = None
+        self._MQ = self._verbs.cholesky_solve(self._L, Q)
+        self._QMQ = Q.T @ self._MQ
+        self.G = self._verbs.solve(self._QMQ, self._MQ.T) if Q.shape[1] else self._MQ.T
 
     @classmethod
     def from_problem(cls, problem, rows, K=None):
@@ -66,30 +67,32 @@ class Factored(Precision):
         if n_alphas is not None and cost.factors_pay(len(rows), n_alphas, explicit=explicit):
             return None
         root = problem.root(rows)
-        return None if root.max() > UNEVEN * root.min() else Spectrum.path(problem, rows)
+        xp = problem.xp
+        return None if xp.max(root) > UNEVEN * xp.min(root) else Spectrum.path(problem, rows)
 
     def __getstate__(self):
         with self._lock:
             state = self.__dict__.copy()
-        del state["_lock"]
+        del state["_lock"], state["_verbs"]
         return state
 
     def __setstate__(self, state):
         self.__dict__.update(state)
+        self._verbs = kind_of(self._Q).verbs
         self._lock = RLock()
 
     def _factor(self, S):
         """The Cholesky factor of S + tau Q Q' + alpha I, in the memory of S."""
         if self._Q.shape[1]:
-            S = linalg.add_outer_(S, self._Q, self._Q, self._tau)
-        return linalg.cholesky_(linalg.add_diagonal_(S, self.alpha))
+            S = self._verbs.add_outer_(S, self._Q, self._Q, self._tau)
+        return self._verbs.cholesky_(self._verbs.add_diagonal_(S, self.alpha))
 
     def _lower(self):
         """L, computed again if an interrupted inversion has destroyed it; the caller holds the lock."""
         if self._L is None:
             L = self._factor(self._gram())
-            pivots = np.square(L.diagonal())
-            if not np.allclose(pivots, self._pivots, rtol=0.0, atol=SAME * float(self._pivots.max())):
+            pivots = self._verbs.diagonal(L) ** 2
+            if largest(abs(pivots - self._pivots)) > SAME * largest(self._pivots):
                 raise RuntimeError(
                     f"the kernel matrix of {self.n} rows is not the one of the fit any more: X was changed in place."
                     " Fit again; kernel='precomputed' does not copy X."
@@ -103,8 +106,8 @@ class Factored(Precision):
             with self._lock:
                 if self._inverse is None:
                     L = self._lower()
-                    return linalg.lower_solve(L, linalg.lower_solve(L, Y), transpose=True)
-        return linalg.lower_times(self._inverse, linalg.lower_times(self._inverse, Y), transpose=True)
+                    return self._verbs.cholesky_solve(L, Y)
+        return self._verbs.lower_times(self._inverse, self._verbs.lower_times(self._inverse, Y), transpose=True)
 
     @property
     def _Linv(self):
@@ -118,31 +121,37 @@ class Factored(Precision):
         """Replace L by its inverse; the caller holds the lock."""
         L = self._lower()
         if self._gram is None:
-            L = L.copy(order="F")
+            L = self._verbs.copy(L)
         else:
-            self._pivots = np.square(L.diagonal())
+            self._pivots = self._verbs.diagonal(L) ** 2
             self._L = None  # before the inversion overwrites it
-        self._inverse = linalg.invert_lower_(L)
+        self._inverse = self._verbs.invert_lower_(L)
         self._L = None
+
+    @cached_property
+    def Omega(self):  # type: ignore[override]
+        """(Q' M^-1 Q)^-1 of the M without tau Q Q'."""
+        return self._verbs.inverse(self._QMQ) - self._tau * self._verbs.eye(self._Q, self._Q.shape[1])
 
     def apply(self, Y):
         return self._solve(Y) - self._MQ @ (self.G @ Y)
 
     def diagonal(self):
         rows = self._Linv.T  # C-ordered: row i holds column i of L^-1
-        return linalg.dots(rows, rows) - linalg.dots(self._MQ, self.G.T)
+        return self._verbs.dots(rows, rows) - self._verbs.dots(self._MQ, self.G.T)
 
     def columns(self, rows):
-        return linalg.lower_times(self._Linv, self._Linv[:, rows], transpose=True) - self._MQ @ self.G[:, rows]
+        columns = self._verbs.lower_times(self._Linv, self._verbs.take(self._Linv, rows, 1), transpose=True)
+        return columns - self._MQ @ self._verbs.take(self.G, rows, 1)
 
     def explicit(self):
         """The same P as an n x n array: L'^-1 L^-1, n^3/3 flops more."""
-        cost.require_explicit(self.n, self.G.dtype)
-        P = linalg.lower_square(self._Linv)
+        cost.require_explicit(self.n, self.G)
+        P = self._verbs.lower_square(self._Linv)
         if len(self.G):
-            P = linalg.add_outer_(P, self._MQ, linalg.row_major(self.G.T), -1.0)
+            P = self._verbs.add_outer_(P, self._MQ, self._verbs.row_major(self.G.T), -1.0)
         return Explicit(P, self.G, self.alpha)
 
     def block(self, rows):
-        V = self._Linv[np.min(rows) :, rows]  # zero above the first of these rows
-        return linalg.product(V, V, transpose_a=True) - self._MQ[rows] @ self.G[:, rows]
+        V = self._verbs.take(self._Linv[np.min(rows) :], rows, 1)  # zero above the first of these rows
+        return self._verbs.product(V, V, transpose_a=True) - self._MQ[rows] @ self._verbs.take(self.G, rows, 1)

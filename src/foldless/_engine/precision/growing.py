@@ -326,7 +326,7 @@ class Growing(Precision):
         return self._as_read(self.square.entries_of_H(slots[:, :, None], slots[:, None, :]))
 
     def explicit(self):
-        cost.require_explicit(self.n, self._held.H.dtype)
+        cost.require_explicit(self.n, self._held.H)
         return Explicit(self.block(np.arange(self.n)), self.G, self.alpha)
 
     def prepare_blocks(self):

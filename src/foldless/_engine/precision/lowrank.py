@@ -52,14 +52,14 @@ class Decomposition(NamedTuple):
         """That of features Phi and columns Q, for this alpha and larger ones."""
         n, q = Q.shape
         Qo, R = linalg.orthonormal(Q)
-        rest = 8 * np.finfo(Phi.dtype).eps * linalg.norm(Phi)  # rounding left of columns that Q explains
+        rest = 8 * linalg.eps(Phi) * linalg.norm(Phi)  # rounding left of columns that Q explains
         centred = Phi - Qo @ (Qo.T @ Phi)
         U, s, Vt, least = _decomposed(centred, Qo, alpha, float(rest), graded)
-        eps = np.finfo(U.dtype).eps
         spans_all = U.shape[1] + q >= n
         # Exactly zero where rounding is all there is.
         outside = 1.0 - linalg.dots(U, U) - linalg.dots(Qo, Qo)
-        outside = linalg.put(outside, spans_all | (outside < 8 * (U.shape[1] + q) * eps), 0.0)
+        least_outside = np.inf if spans_all else 8 * (U.shape[1] + q) * linalg.eps(U)
+        outside = linalg.namespace(U).where(outside < least_outside, 0.0, outside)
         return cls(Qo, R, U, s, Vt, least, outside, spans_all)
 
 
@@ -74,24 +74,26 @@ def _decomposed(Phi, Qo, alpha, rest, graded):
     """
     n, r = Phi.shape
     if r >= TALL and n >= 2 * r:
-        gram = np.zeros((r, r))
+        gram = 0.0
         for rows in gen_batches(n, max(r, DOUBLED // r)):
-            gram += linalg.outer_square(Phi[rows].astype(np.float64, copy=False).T)
+            gram = gram + linalg.outer_square(linalg.double(Phi[rows]).T)
         s, V = linalg.eigh_(gram)
-        least = SQUARED * max(s[-1], 0.0)
+        size = float(s[-1])
+        least = SQUARED * max(size, 0.0)
         if alpha >= least:
-            keep = s > max(10 * np.finfo(np.float64).eps * s[-1], rest**2)
-            s, V = s[keep], V[:, keep]
-            U = linalg.product(Phi, (V / np.sqrt(s)).astype(Phi.dtype))
-            return U, s.astype(Phi.dtype), V.T.astype(Phi.dtype), least
+            keep = np.flatnonzero(linalg.to_host(s) > max(10 * np.finfo(np.float64).eps * size, rest**2))
+            s, V = s[keep], linalg.take(V, keep, 1)
+            U = linalg.product(Phi, linalg.like(Phi, V / linalg.namespace(s).sqrt(s)))
+            return U, linalg.like(Phi, s), linalg.like(Phi, V.T), least
     U, sigma, Vt = linalg.svd(Phi, overwrite=not graded)
-    keep = sigma > max(max(n, r) * np.finfo(U.dtype).eps * sigma.max(initial=0.0), rest)
-    keep[len(Phi) - Qo.shape[1] :] = False  # there are no more dimensions
-    U, sigma, Vt = U[:, keep], sigma[keep], Vt[keep]
+    sizes, eps = linalg.to_host(sigma), linalg.eps(U)
+    keep = np.flatnonzero(sizes > max(max(n, r) * eps * sizes.max(initial=0.0), rest))
+    keep = keep[keep < n - Qo.shape[1]]  # there are no more dimensions
+    U, sigma, Vt = linalg.take(U, keep, 1), sigma[keep], Vt[keep]
     if graded:
         U = (Phi @ Vt.T) / sigma
-    if graded or np.abs(Qo.T @ U).max(initial=0.0) > 64 * np.finfo(U.dtype).eps:
-        U = linalg.orthonormal(np.hstack([Qo, U]))[0][:, Qo.shape[1] :]
+    if graded or linalg.largest(abs(Qo.T @ U)) > 64 * eps:
+        U = linalg.orthonormal(linalg.concat([Qo, U], 1))[0][:, Qo.shape[1] :]
     return U, sigma**2, Vt, 0.0
 
 
@@ -138,7 +140,7 @@ class LowRank(AlphaPath):
     @classmethod
     def from_problem(cls, problem, rows, K=None):
         root, Phi = problem.root(rows), problem.whitened_features(rows)
-        graded = bool(root.max() > GRADED * root.min())
+        graded = bool(problem.xp.max(root) > GRADED * problem.xp.min(root))
         P = cls(Phi, problem.whitened_columns(rows), problem.alpha, graded=graded)
         kind = "linear features" if problem.kernel.is_linear else "features"
         P.choice = f"low rank: {Phi.shape[1]} {kind} for {P.n} rows"
@@ -152,7 +154,7 @@ class LowRank(AlphaPath):
 
     @cached_property
     def _Psi(self):
-        return np.concatenate([self.Qo, self.U * np.sqrt(self.s * self.inverted)], 1)
+        return linalg.concat([self.Qo, self.U * linalg.namespace(self.s).sqrt(self.s * self.inverted)], 1)
 
     def with_alpha(self, alpha):
         decomposition = None if alpha < self._least else self._decomposition
@@ -164,26 +166,27 @@ class LowRank(AlphaPath):
         """Leave-one-out residuals for all alphas, shape (len(alphas), n, m); n r for each alpha and target."""
         if min(alphas) < self._least:
             return self.with_alpha(min(alphas)).loo_path(Y, alphas)
-        k, m = len(alphas), Y.shape[1]
+        k, m, xp = len(alphas), Y.shape[1], linalg.namespace(Y)
         alphas = linalg.like(self.s, alphas)
         weights = 1.0 / (self.s[:, None] + alphas)  # (r, k)
-        stacked = (weights[:, :, None] * (self.U.T @ Y)[:, None, :]).reshape(-1, k * m)
+        stacked = xp.reshape(weights[:, :, None] * (self.U.T @ Y)[:, None, :], (-1, k * m))
         outside = self._complement(Y)
-        E = np.empty((k, self.n, m), Y.dtype)
+        E = linalg.zeros(Y, (k, self.n, m))
         for rows in gen_batches(self.n, ROWS):  # the squares of U are never held whole
             U = self.U[rows]
-            A = (U @ stacked).reshape(-1, k, m) + outside[rows, None, :] / alphas[:, None]
-            p = (U * U) @ weights + self._outside[rows, None] / alphas
-            E[:, rows] = (A / p[:, :, None]).transpose(1, 0, 2)
-            for i, j in () if self.spans_all else np.argwhere(nearly_fitted(alphas * p)):
+            A = xp.reshape(U @ stacked, (-1, k, m)) + outside[rows][:, None, :] / alphas[:, None]
+            p = (U * U) @ weights + self._outside[rows][:, None] / alphas
+            E = linalg.put(E, (slice(None), rows), xp.permute_dims(A / p[:, :, None], (1, 0, 2)))
+            for i, j in () if self.spans_all else np.argwhere(linalg.to_host(nearly_fitted(alphas * p))):
                 row = rows.start + i
-                E[j, row] = self.with_alpha(alphas[j]).refit_residual(np.array([row]), Y)
+                refitted = self.with_alpha(float(alphas[j])).refit_residual(np.array([row]), Y)
+                E = linalg.put(E, (j, row), refitted[0])
         return E
 
     def _complement(self, Y):
         """(I - Qo Qo' - U U') Y; with an orthonormal U twice, as the second pass removes the rounding of the first."""
         if self.spans_all:
-            return np.zeros_like(Y)
+            return linalg.namespace(Y).zeros_like(Y)
         for _ in range(1 if self._least else 2):
             Y = Y - self.Qo @ (self.Qo.T @ Y) - self.U @ (self.U.T @ Y)
         return Y
@@ -197,7 +200,7 @@ class LowRank(AlphaPath):
 
         V diag(sqrt s / (s + alpha)) U', not Phi' times P: P is of the size of 1 / alpha, and Phi' takes it back.
         """
-        return (self._Vt.T * (np.sqrt(self.s) * self.inverted)) @ self.U[rows].T
+        return (self._Vt.T * (linalg.namespace(self.s).sqrt(self.s) * self.inverted)) @ self.U[rows].T
 
     def apply(self, Y):
         if self._least:  # alpha is not small: nothing is lost in I - Psi Psi', at half the work
@@ -209,21 +212,21 @@ class LowRank(AlphaPath):
         return (self.U * self.U) @ self.inverted + self._outside / self.alpha
 
     def squared_diagonal(self):
-        return (self.U * self.U) @ np.square(self.inverted) + self._outside / self.alpha**2
+        return (self.U * self.U) @ (self.inverted * self.inverted) + self._outside / self.alpha**2
 
     def prepare_blocks(self):
         """Blocks come from the features: nothing n x n is formed."""
         return self
 
     def columns(self, rows):
-        unit = np.zeros((self.n, len(rows)), self.U.dtype)
+        unit = linalg.zeros(self.U, (self.n, len(rows)))
         return self.apply(linalg.put(unit, (rows, np.arange(len(rows))), 1.0))
 
     def block(self, rows):
         if self.spans_all:
             return (self.U[rows] * self.inverted) @ self.U[rows].T
         V = self._Psi[rows]
-        return (np.eye(len(rows), dtype=V.dtype) - V @ V.T) / self.alpha
+        return (linalg.eye(V, len(rows)) - V @ V.T) / self.alpha
 
     def diagonal_blocks(self, rows):
         k, t = rows.shape
@@ -231,14 +234,14 @@ class LowRank(AlphaPath):
             return super().diagonal_blocks(rows)
         step = max(1, GATHERED // (t * max(1, self._Psi.shape[1])))
         batches = [self._blocks(rows[batch]) for batch in gen_batches(k, step)]
-        return batches[0] if len(batches) == 1 else np.concatenate(batches)
+        return batches[0] if len(batches) == 1 else linalg.concat(batches)
 
     def _blocks(self, rows):
         if self.spans_all:
             V = self.U[rows]
-            return (V * self.inverted) @ V.transpose(0, 2, 1)
+            return (V * self.inverted) @ linalg.namespace(V).matrix_transpose(V)
         V = self._Psi[rows]
-        return (np.eye(rows.shape[1], dtype=V.dtype) - V @ V.transpose(0, 2, 1)) / self.alpha
+        return (linalg.eye(V, rows.shape[1]) - V @ linalg.namespace(V).matrix_transpose(V)) / self.alpha
 
     def held_out(self, rows):
         return HeldOutBlock(self, rows) if self.spans_all else LowRankBlock(self, rows)
@@ -247,12 +250,12 @@ class LowRank(AlphaPath):
         """Which of the blocks (k, t, t) of P have no digits left: their rows carry a feature nearly alone, (k,)."""
         if self.spans_all:
             return super().ill_conditioned(blocks)
-        return nearly_fitted(self.alpha * linalg.eigenvalues(blocks)[:, 0])
+        return linalg.to_host(nearly_fitted(self.alpha * linalg.eigenvalues(blocks)[:, 0]))
 
     def loo_residual(self, A, Y, diagonal):
         """E_i = A_i / P_ii, and a fit without the row where the row nearly fits itself."""
         E = A / diagonal[:, None]
-        for row in () if self.spans_all else np.flatnonzero(nearly_fitted(self.alpha * diagonal)):
+        for row in () if self.spans_all else np.flatnonzero(linalg.to_host(nearly_fitted(self.alpha * diagonal))):
             E = linalg.put(E, row, self.refit_residual(np.array([row]), Y)[0])
         return E
 
@@ -286,12 +289,14 @@ class LowRankBlock(HeldOutBlock):
         """
         V = self._V
         t, r = V.shape
-        unit = np.eye(min(t, r), dtype=V.dtype)
+        unit = linalg.eye(V, min(t, r))
         try:
             L = linalg.cholesky_(unit - (V @ V.T if t <= r else V.T @ V))
         except linalg.LinAlgError:
             return None
-        return None if nearly_fitted(1.0 / np.square(linalg.lower_solve(L, unit)).sum(initial=1.0)) else L
+        xp = linalg.namespace(L)
+        size = float(xp.sum(xp.square(linalg.lower_solve(L, unit))))
+        return None if nearly_fitted(1.0 / (1.0 + size)) else L
 
     def times(self, Y):
         return (Y - self._V @ (self._V.T @ Y)) / self.precision.alpha

@@ -18,12 +18,20 @@ import numpy as np
 
 from foldless._engine.linalg import (
     add_outer_,
+    concat,
     eigenvalues,
     eigh_,
+    eps,
+    eye,
+    largest,
+    namespace,
     orthonormal,
     outer_square,
     product,
     row_major,
+    smallest,
+    tiny,
+    to_host,
     upper_solve,
 )
 from foldless._engine.precision import cost
@@ -47,19 +55,20 @@ class Eigenvectors(NamedTuple):
     def of(cls, S, Q):
         """Those of a C-ordered array S, which is overwritten."""
         q = Q.shape[1]
-        size = max(float(np.abs(S).max(initial=0.0)), float(np.finfo(S.dtype).tiny))
+        xp = namespace(S)
+        size = max(float(largest(abs(S))), tiny(S))
         Qo, R = orthonormal(Q)
         QS = product(Qo, S, transpose_a=True)
         if q:
             # C S C - size Qo Qo' = S - Qo H' - H Qo': the columns of Qo become the q lowest eigenvectors, apart.
-            H = QS.T - Qo @ (QS @ Qo - size * np.eye(q, dtype=S.dtype)) / 2
-            S = add_outer_(S, np.hstack([Qo, H]), np.hstack([H, Qo]), -1.0)
+            H = QS.T - Qo @ (QS @ Qo - size * eye(S, q)) / 2
+            S = add_outer_(S, concat([Qo, H], 1), concat([H, Qo], 1), -1.0)
         s, U = eigh_(S)
         U, s = U[:, q:], s[q:]
-        lowest, largest = s.min(initial=0.0), max(s.max(initial=0.0), size)
-        if lowest < -np.sqrt(np.finfo(U.dtype).eps) * largest:
-            raise IndefiniteError(f"eigenvalues reach from {lowest:.3g} to {largest:.3g}")
-        return cls(Qo, R, QS, U, np.maximum(s, 0.0))
+        lowest, highest = float(smallest(s)), max(float(largest(s)), size)
+        if lowest < -np.sqrt(eps(U)) * highest:
+            raise IndefiniteError(f"eigenvalues reach from {lowest:.3g} to {highest:.3g}")
+        return cls(Qo, R, QS, U, xp.where(s < 0, 0.0, s))
 
 
 class Spectrum(AlphaPath):
@@ -96,14 +105,14 @@ class Spectrum(AlphaPath):
     @classmethod
     def _of_rows(cls, problem, rows, K=None):
         """The eigenvectors of ``rows``; K = gram(rows, rows) where known."""
-        cost.require_eigenvectors(len(rows), problem.dtype)
+        cost.require_eigenvectors(len(rows), problem.Q)
         try:
             return cls(problem.whitened_gram(rows, K), problem.whitened_columns(rows))
         except IndefiniteError:
-            lowest, *_, largest = eigenvalues(problem.gram(rows, rows))
-            needed = -lowest * np.square(problem.root(rows)).max()
+            lowest, *_, highest = to_host(eigenvalues(problem.gram(rows, rows)))
+            needed = -lowest * np.square(to_host(problem.root(rows))).max()
             raise ValueError(
-                f"the kernel matrix is indefinite: its eigenvalues reach from {lowest:.3g} to {largest:.3g}. A kernel"
+                f"the kernel matrix is indefinite: its eigenvalues reach from {lowest:.3g} to {highest:.3g}. A kernel"
                 " must be positive semi-definite; clip its negative eigenvalues (numpy.linalg.eigh), add their size to"
                 f" the diagonal, or use alpha > {needed:.3g}."
             ) from None
@@ -128,8 +137,8 @@ class Spectrum(AlphaPath):
 
     def explicit(self):
         """The same P as an n x n array, n^3 flops."""
-        cost.require_explicit(self.n, self.s.dtype)
-        P = outer_square(self.U * np.sqrt(self.inverted))
+        cost.require_explicit(self.n, self.s)
+        P = outer_square(self.U * namespace(self.U).sqrt(self.inverted))
         return Explicit(P, upper_solve(self.R, self.Qo.T - product(self.QS, P)), self.alpha)
 
     def block(self, rows):

@@ -8,6 +8,8 @@ axes.
 Labels are coded in two ways: indicators (one column a class, 1 for its rows) and +-1 one against all (one column a
 class, 1 for its rows and -1 for the others; one column in all, that of the second class, for two classes). Fits are
 linear in the targets, so fits of the indicators give those of the others (``against_all``).
+
+Fits and decisions are arrays of any kind; class numbers and labels are arrays of NumPy.
 """
 
 from dataclasses import dataclass
@@ -15,6 +17,8 @@ from functools import reduce
 from typing import ClassVar
 
 import numpy as np
+
+from foldless._engine.linalg import eps, namespace, take
 
 
 def indicator(codes, n_classes, dtype):
@@ -34,32 +38,32 @@ def plus_minus(codes, n_classes, dtype):
 def against_all(fits, axis=-1):
     """Fits of the targets +-1 from those of the indicators: the fit of a column of ones is the sum of all of them."""
     if fits.shape[axis] > 2:
-        return 2.0 * fits - fits.sum(axis, keepdims=True)
-    first, second = np.split(fits, 2, axis)
-    return second - first
+        return 2.0 * fits - namespace(fits).sum(fits, axis=axis, keepdims=True)
+    return take(fits, slice(1, 2), axis) - take(fits, slice(1), axis)
 
 
 def drop_rounding_noise(decision, size):
-    """Decisions in place, 0 where rounding of what was added up, of this size in all, can have made them.
+    """Decisions, 0 where rounding of what was added up, of this size in all, can have made them.
 
     Rounding depends on the labels, which must not be read off it.
     """
-    decision[np.abs(decision) <= 16 * np.finfo(decision.dtype).eps * size] = 0.0
-    return decision
+    return namespace(decision).where(abs(decision) <= 16 * eps(decision) * size, 0.0, decision)
 
 
 def vote_of_one_class(decision, present):
     """Decisions (..., t) of two classes, those of a training part without one of them for the ``present`` (..., 2)."""
     first, second = present[..., None, 0], present[..., None, 1]
-    return np.where(first & second, decision, np.where(second, np.abs(decision), -np.abs(decision)))
+    where, size = namespace(decision).where, abs(decision)
+    return where(first & second, decision, where(second, size, -size))
 
 
 def tie_best(decisions, axis, size):
     """Decisions with those that rounding alone tells from the largest of a row made equal to it."""
-    columns = decisions.swapaxes(axis, 0)
-    best = reduce(np.maximum, columns)[None].swapaxes(0, axis)  # the maximum along a short axis is slow
-    close = best - decisions <= 16 * np.finfo(decisions.dtype).eps * np.maximum(np.abs(best), size)
-    return np.where(close, best, decisions)
+    xp = namespace(decisions)
+    columns = (take(decisions, slice(k, k + 1), axis) for k in range(decisions.shape[axis]))
+    best = reduce(xp.maximum, columns)  # the maximum along a short axis is slow
+    close = best - decisions <= 16 * eps(decisions) * xp.maximum(abs(best), size)
+    return xp.where(close, best, decisions)
 
 
 def chosen_codes(decision):
@@ -140,8 +144,9 @@ class Readout:
 
         def decide(fits):
             coded = against_all(fits, 1) if self.coding == "plus_minus" else fits
-            decisions = self.scores(np.swapaxes(coded, 1, 2), moments)
-            return decisions[:, None] if decisions.ndim == 2 else np.swapaxes(decisions, 1, 2)
+            transpose = namespace(fits).matrix_transpose
+            decisions = self.scores(transpose(coded), moments)
+            return decisions[:, None] if decisions.ndim == 2 else transpose(decisions)
 
         return decide
 
@@ -184,13 +189,13 @@ class OneAgainstAll(Readout):
         latter: with a minus sign it is below their mean.
         """
         if self.n_classes > 2:
-            return np.where(present[..., None, :], fits, -np.abs(fits))
+            return namespace(fits).where(present[..., None, :], fits, -abs(fits))
         return vote_of_one_class(fits[..., 0], present)[..., None]
 
     def _without_rounding(self, fits, axis):
         if self.n_classes > 2:
             return tie_best(fits, axis, float(self.centred))
-        return drop_rounding_noise(fits.copy(), 1.0) if self.centred else fits
+        return drop_rounding_noise(fits, 1.0) if self.centred else fits
 
 
 @dataclass(frozen=True)
@@ -202,4 +207,4 @@ class Multilabel(Readout):
 
     def scores(self, fits, moments):
         """(..., n_labels): each column as the decisions of two classes."""
-        return drop_rounding_noise(fits.copy(), 1.0) if self.centred else fits
+        return drop_rounding_noise(fits, 1.0) if self.centred else fits

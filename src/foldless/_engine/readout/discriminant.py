@@ -30,7 +30,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from foldless._engine.linalg import divide, eigh, norm
+from foldless._engine.linalg import eps, float_type, kind_of, like, namespace, tiny
 from foldless._engine.precision.digits import SMALL, cancels
 from foldless._engine.readout.codings import Readout, drop_rounding_noise, vote_of_one_class
 
@@ -63,21 +63,22 @@ class Discriminant(Readout):
 
     def scores(self, fits, moments):
         """Decisions before a leave-one-out cut: (..., t, c), or (..., t) for two classes."""
+        xp = namespace(fits)
         if self.n_classes == 2:
             slopes, offsets = self.affine(moments)
             # Term by term, not by a matrix product: equal fits give equal decisions.
             terms = slopes[..., None, :, 0] * fits
-            sizes = np.abs(terms).sum(-1) + np.abs(offsets)
+            sizes = xp.sum(abs(terms), axis=-1) + abs(offsets)
             decision = drop_rounding_noise(terms[..., 0] + terms[..., 1] + offsets, sizes)
             return decision if self.centred else vote_of_one_class(decision, moments.mass > 0)
         mass = moments.mass
         scalings, centroids, _ = self.axes(moments)
         z = fits @ scalings
-        squares = np.square(z[..., :, None, :] - centroids[..., None, :, :]).sum(-1)
-        decision = -0.5 * mass.sum(-1)[..., None, None] * squares
+        squares = xp.sum(xp.square(z[..., :, None, :] - centroids[..., None, :, :]), axis=-1)
+        decision = -0.5 * xp.sum(mass, axis=-1)[..., None, None] * squares
         if self.priors is not None:
-            decision = decision + np.log(self.priors).astype(fits.dtype)
-        return np.where(mass[..., None, :] > 0, decision, np.finfo(fits.dtype).min)
+            decision = decision + like(fits, np.log(self.priors))
+        return xp.where(mass[..., None, :] > 0, decision, -float_type(fits).largest)
 
     def for_indicators(self, moments):
         """A function from fits (b, c, t) to decisions (b, k, t), k = 1 for two classes, else c."""
@@ -85,55 +86,58 @@ class Discriminant(Readout):
             return super().for_indicators(moments)
         slopes, offsets = self.affine(moments)
         slopes, offsets = self._as_pairs(slopes, offsets, moments.mass)
-        slopes, offsets = np.swapaxes(slopes, -1, -2), offsets[:, :, None]
+        slopes, offsets = namespace(slopes).matrix_transpose(slopes), offsets[:, :, None]
         return lambda fits: slopes @ fits + offsets
 
     def _as_pairs(self, slopes, offsets, mass):
         """The same, where two classes are left with the threshold of two classes: a refit sees no others."""
+        verbs, xp = kind = kind_of(mass)
         here = mass > 0
-        pair = here.sum(-1) == 2
-        if self.threshold == "centroid" or self.priors is not None or not pair.any():
+        pair = xp.count_nonzero(here, axis=-1) == 2
+        if self.threshold == "centroid" or self.priors is not None or not xp.any(pair):
             return slopes, offsets
         if self.threshold == "loo":
             raise ValueError(
                 f"threshold='loo': a labeling leaves two of {self.n_classes} classes in a training part, and their cut"
                 " would have to be chosen anew. Use a stratified splitter, fewer folds, or threshold='centroid'."
             )
-        share = _safe_inverse(mass) if self.threshold == "fisher" else here.astype(mass.dtype)
-        one_column = share[..., None] * np.eye(self.n_classes, dtype=mass.dtype)
-        return np.where(pair[:, None, None], one_column, slopes), np.where(pair[:, None] & here, 0.0, offsets)
+        share = _safe_inverse(mass, kind) if self.threshold == "fisher" else verbs.like(mass, here)
+        one_column = share[..., None] * verbs.eye(mass, self.n_classes)
+        return xp.where(pair[:, None, None], one_column, slopes), xp.where(pair[:, None] & here, 0.0, offsets)
 
     def affine(self, moments):
         """(slopes (..., c, k), offsets (..., k)): decisions are F slopes + offsets before a cut; k = c, or 1.
         Two classes have k = 1. Several classes lack -nu/2 |z|^2, which is the same for all of them.
         """
         mass = moments.mass
-        nu = mass.sum(-1, keepdims=True)
+        verbs, xp = kind = kind_of(mass)
+        nu = xp.sum(mass, axis=-1, keepdims=True)
         if not self.needs_axes:
-            share = _safe_inverse(mass / nu) if self.threshold == "fisher" else np.ones_like(mass)
-            return (share * np.array([-1, 1], mass.dtype))[..., None], np.zeros_like(nu)
+            share = _safe_inverse(mass / nu, kind) if self.threshold == "fisher" else xp.ones_like(mass)
+            return (share * verbs.like(mass, [-1, 1]))[..., None], xp.zeros_like(nu)
         scalings, centroids, _ = self.axes(moments)
-        slopes = nu[..., None] * (scalings @ np.swapaxes(centroids, -1, -2))
-        offsets = -0.5 * nu * np.square(centroids).sum(-1)
+        slopes = nu[..., None] * (scalings @ xp.matrix_transpose(centroids))
+        offsets = -0.5 * nu * xp.sum(xp.square(centroids), axis=-1)
         if self.priors is not None:
-            offsets = offsets + np.log(self.priors).astype(mass.dtype)
+            offsets = offsets + verbs.like(mass, np.log(self.priors))
         here = mass > 0
-        slopes = np.where(here[..., None, :], slopes, 0.0)
-        offsets = np.where(here, offsets, np.finfo(mass.dtype).min)
+        slopes = xp.where(here[..., None, :], slopes, 0.0)
+        offsets = xp.where(here, offsets, -float_type(mass).largest)
         if self.n_classes == 2:
             return slopes[..., 1:] - slopes[..., :1], offsets[..., 1:] - offsets[..., :1]
         return slopes, offsets
 
     def axes(self, moments):
         """Theta D (c, k), the centroids (c, k) and a2 (k,), k = c - 1 with an intercept, best axis first."""
-        root = np.sqrt(np.maximum(moments.mass, 0))
-        scale = _safe_inverse(root)
-        floor = 8 * self.n_classes * np.finfo(scale.dtype).eps
-        a2, rest, vectors = self._optimal_scores(moments, root, scale)
-        D = (a2 > floor) / np.sqrt(np.maximum(a2, floor) * rest)
+        verbs, xp = kind = kind_of(moments.N)
+        root = xp.sqrt(xp.maximum(verbs.diagonal(moments.N), 0.0))
+        scale = _safe_inverse(root, kind)
+        floor = 8 * self.n_classes * eps(scale)
+        a2, rest, vectors = self._optimal_scores(moments, root, scale, kind)
+        D = xp.where(a2 > floor, 1.0 / xp.sqrt(xp.maximum(a2, floor) * rest), 0.0)
         Theta = scale[..., :, None] * vectors
-        largest = np.take_along_axis(Theta, np.abs(Theta).argmax(-2)[..., None, :], -2)
-        Theta = np.where(largest < 0, -Theta, Theta)  # axes are then reproducible
+        largest = verbs.take_along(Theta, xp.argmax(abs(Theta), axis=-2)[..., None, :], -2)
+        Theta = xp.where(largest < 0, -Theta, Theta)  # axes are then reproducible
         scalings = Theta * D[..., None, :]
         if moments.V is None:
             centroids = scalings - scale[..., :, None] ** 2 * (moments.rest @ scalings)
@@ -142,25 +146,26 @@ class Discriminant(Readout):
         k = self.n_components or rest.shape[-1]
         return scalings[..., :k], centroids[..., :k], a2[..., :k]
 
-    def _optimal_scores(self, moments, root, scale):
+    def _optimal_scores(self, moments, root, scale, kind):
         """a2 (k,), 1 - a2 (k,) and the scores N^1/2 theta (c, k) of all axes, best first.
 
         ``root`` is N^1/2, ``scale`` its inverse, 0 for classes without mass.
         """
         T = _scaled(moments.rest, scale)
-        identity = np.eye(self.n_classes, dtype=T.dtype)
+        verbs, xp = kind
+        identity = verbs.eye(T, self.n_classes)
         # A class without mass has no score: eigenvalue 1 - a2 = 1 puts it among the axes that carry nothing.
-        T = T + (root == 0)[..., None].astype(T.dtype) * identity
-        basis = _complement(root) if self.centred else np.broadcast_to(identity, T.shape)
-        rest, vectors = eigh(_within(T, basis))
-        rest = np.clip(rest, np.finfo(T.dtype).tiny ** 0.5, 1.0)
+        T = T + xp.where((root == 0)[..., None], identity, 0.0)
+        basis = _complement(root, kind) if self.centred else xp.broadcast_to(identity, T.shape)
+        rest, vectors = verbs.eigh(_within(T, basis, xp))
+        rest = xp.clip(rest, tiny(T) ** 0.5, 1.0)
         a2 = 1.0 - rest
         if moments.V is not None:
             # Where all axes are weak a2 is an eigenvalue of V, not a difference.
-            values, axes = eigh(_within(_scaled(moments.V, scale), basis))
-            weak = cancels(a2.max(-1, keepdims=True), 2.0, SMALL[a2.dtype.itemsize])
-            a2 = np.where(weak, values[..., ::-1], a2)
-            vectors = np.where(weak[..., None], axes[..., ::-1], vectors)
+            values, axes = verbs.eigh(_within(_scaled(moments.V, scale), basis, xp))
+            weak = cancels(xp.max(a2, axis=-1, keepdims=True), 2.0, SMALL[a2.dtype.itemsize])
+            a2 = xp.where(weak, xp.flip(values, axis=-1), a2)
+            vectors = xp.where(weak[..., None], xp.flip(axes, axis=-1), vectors)
         return a2, rest, basis @ vectors
 
 
@@ -169,19 +174,20 @@ def _scaled(matrix, scale):
     return scale[..., :, None] * matrix * scale[..., None, :]
 
 
-def _within(matrix, basis):
+def _within(matrix, basis, xp):
     """The symmetric part of a matrix, in a basis."""
-    return np.swapaxes(basis, -1, -2) @ (matrix + np.swapaxes(matrix, -1, -2)) / 2 @ basis
+    transpose = xp.matrix_transpose
+    return transpose(basis) @ (matrix + transpose(matrix)) / 2 @ basis
 
 
-def _safe_inverse(values):
+def _safe_inverse(values, kind):
     """1 / values, and 0 where a value is 0."""
-    return divide(1.0, values)
+    return kind.verbs.divide(kind.xp.ones_like(values), values)
 
 
-def _complement(root):
+def _complement(root, kind):
     """Orthonormal basis (c, c - 1) of the complement of a positive vector, from its Householder matrix."""
-    u = root / norm(root, axis=-1, keepdims=True)
-    v = np.concatenate([u[..., :1] + 1.0, u[..., 1:]], -1)  # u >= 0, so nothing cancels here
-    H = np.eye(u.shape[-1], dtype=u.dtype) - v[..., :, None] * v[..., None, :] / v[..., :1, None]
+    u = root / kind.verbs.norm(root, axis=-1, keepdims=True)
+    v = kind.xp.concat([u[..., :1] + 1.0, u[..., 1:]], axis=-1)  # u >= 0, so nothing cancels here
+    H = kind.verbs.eye(u, u.shape[-1]) - v[..., :, None] * v[..., None, :] / v[..., :1, None]
     return H[..., :, 1:]

@@ -17,7 +17,7 @@ from foldless._engine.heldout.moments import Moments
 from foldless._engine.heldout.problem import Problem
 from foldless._engine.heldout.sets import Sets
 from foldless._engine.heldout.training_parts import TrainingParts
-from foldless._engine.linalg import row_major
+from foldless._engine.linalg import concat, like, row_major, to_host
 from foldless._engine.precision.base import SingularBlockError
 from foldless._engine.readout.calibration import Calibrator, fit_calibration
 from foldless._engine.readout.codings import Readout, chosen_codes, plus_minus
@@ -43,7 +43,7 @@ class Rule:
     def proba(self, fits):
         """Class probabilities (t, c)."""
         assert self.calibrator is not None
-        return self.calibrator.proba(self.readout.scores(fits, self.moments))
+        return like(fits, self.calibrator.proba(to_host(self.readout.scores(fits, self.moments))))
 
 
 def calibrated(kind, scores, stratified, *rows):
@@ -67,6 +67,8 @@ def calibrated(kind, scores, stratified, *rows):
 class Task:
     """Problem, targets Y (n, m), readout; for classifiers the class codes (n,) and the kind of calibration.
 
+    Values of a regression keep the precision of y, by which predictions are scored. Problems are solved for values
+    rounded to their own precision, that of X.
     Rows with several labels have no codes: Y says which. ``calibration_weights`` (n,) are those of the rows in the
     calibration where class weights make others of them for the fit: these would change how frequent classes are.
     """
@@ -125,8 +127,8 @@ class Task:
     def wrong(self, decisions, rows):
         """Which of these rows are given another class than their own; of several labels a row, all must be right."""
         if self.codes is None:
-            return ((decisions > 0) != (self.Y[rows] > 0)).any(-1)
-        return chosen_codes(decisions) != self.codes[rows]
+            return to_host(self.problem.xp.any((decisions > 0) != (self.Y[rows] > 0), axis=-1))
+        return chosen_codes(to_host(decisions)) != self.codes[rows]
 
     def rule(self, model, *, probabilities=True):
         """The trained readout of one model."""
@@ -136,9 +138,9 @@ class Task:
         cuts = self.readout.cuts and len(model.rows) > 1  # a row alone is not left out
         if cuts or kind is not None:
             assert self.codes is not None
-            scores = self.loo_scores(model)
+            scores = to_host(self.loo_scores(model))
             codes = self.codes[model.rows]
-            weights = np.square(model.root[:, 0])
+            weights = np.square(to_host(model.root[:, 0]))
             cut = best_cut(scores, codes == 1, weights) if cuts else 0.0
             if kind is not None:
                 if self.calibration_weights is not None:
@@ -166,12 +168,13 @@ class Task:
     def outputs(self, held_out, *, probabilities=False):
         """(decisions, probabilities or None) of a batch of held-out sets, by the rule of every training part."""
         decisions, shares = [], []
-        for number, fits in enumerate(held_out.fits):
-            rule = self.rule(held_out.training(number), probabilities=probabilities)
+        for number in range(len(held_out.fits)):
+            rule, fits = self.rule(held_out.training(number), probabilities=probabilities), held_out.fits[number]
             decisions.append(rule.decision(fits))
             if probabilities:
                 shares.append(rule.proba(fits))
-        return np.stack(decisions), np.stack(shares) if probabilities else None
+        stack = self.problem.xp.stack
+        return stack(decisions), stack(shares) if probabilities else None
 
     def held_out_decisions(self, fit, sets, *, cut=True):
         """Decisions of the rows of all sets, set by set, by the models without each; before any cut if not ``cut``.
@@ -211,11 +214,9 @@ class Task:
         """Scores of the training rows, left out in sets that keep the shares of the classes; before any cut or not."""
         assert self.codes is not None
         codes = self.codes[fit.rows]
-        sets = stratified_sets(codes, by_margin(loo_scores, codes))
+        sets = stratified_sets(codes, by_margin(to_host(loo_scores), codes))
         stacked = self.held_out_decisions(fit, Sets.of(sets), cut=cut)
-        scores = np.empty_like(stacked)
-        scores[np.concatenate(sets)] = stacked
-        return scores
+        return stacked[np.argsort(np.concatenate(sets))]
 
     # -- all rows, those of weight 0 included --------------------------------------------------------------------------
 
@@ -235,9 +236,8 @@ class Task:
 
     def _of_all_rows(self, parts, rule, method, held_out):
         """Held-out values of the rows of positive weight, and those by ``rule`` of the others."""
-        out = np.empty((self.problem.n, *held_out.shape[1:]), held_out.dtype)
-        out[parts.rows] = held_out
+        if len(parts.rows) == self.problem.n:
+            return held_out
         idle = np.setdiff1d(np.arange(self.problem.n), parts.rows)
-        if len(idle):
-            out[idle] = getattr(rule, method)(parts.whole.fits(idle))
-        return out
+        values = concat([held_out, getattr(rule, method)(parts.full_fit.fits(idle))])
+        return values[np.argsort(np.concatenate([parts.rows, idle]))]

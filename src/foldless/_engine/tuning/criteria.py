@@ -1,5 +1,7 @@
 """Selection criteria: one function each, from held-out fits to a loss and its derivative.
 
+Derivatives are arrays of the kind of the fits; losses, and what functions of users get, are arrays of NumPy.
+
 A criterion takes the held-out fits f, the targets t and the weights w of one problem, rows along the last axis, w with
 sum 1, and returns the loss and its derivative by f (None where it has none). For labels t is +-1; several classes are
 that many problems, one against all, and their losses are added up: the sum bounds the multi-class error (Bo, Wang &
@@ -19,34 +21,38 @@ from typing import Any
 
 import numpy as np
 
+from foldless._engine.linalg import like, namespace, to_host
 from foldless._engine.readout.ranking import pairs_won
 
 WEIGHTS = ("auto", None, "balanced", "sample_weight")  # of rows in a criterion
-BLOCK = 2**22  # pairs of a smooth AUC looked at together
+PAIRS_TOGETHER = 2**22  # of a smooth AUC
 
 
 def press(f, t, w):
     """sum w (t - f)^2: Allen's statistic (Cawley 2006, section II-G)."""
     e = t - f
-    return (w * e * e).sum(-1), -2 * w * e
+    return namespace(f).sum(w * e * e, axis=-1), -2 * w * e
 
 
 def error(f, t, w):
     """sum w [t f <= 0]: share of wrong signs; a fit of exactly 0 is wrong."""
-    return (w * (t * f <= 0)).sum(-1), None
+    xp = namespace(f)
+    return xp.sum(xp.where(t * f <= 0, w, 0.0), axis=-1), None
 
 
 def smooth_error(f, t, w, slope=10.0):
     """sum w (1 - t tanh(slope f)) / 2 (Bo et al. 2006, eq. 3.4)."""
-    bent = np.tanh(slope * f)
-    return (w * (1 - t * bent)).sum(-1) / 2, -slope / 2 * w * t * (1 - bent * bent)
+    xp = namespace(f)
+    bent = xp.tanh(slope * f)
+    return xp.sum(w * (1 - t * bent), axis=-1) / 2, -slope / 2 * w * t * (1 - bent * bent)
 
 
 def balanced_halves(t, w):
     """The weights with a total of one half for each sign of t; a sign that is missing leaves its half out."""
-    sides = [np.where(side, w, 0.0) for side in (t > 0, t <= 0)]
-    masses = [side.sum(-1, keepdims=True) for side in sides]
-    return sum(side / np.where(mass > 0, 2 * mass, 1.0) for side, mass in zip(sides, masses, strict=True))
+    xp = namespace(t)
+    sides = [xp.where(side, w, 0.0) for side in (t > 0, t <= 0)]
+    masses = [xp.sum(side, axis=-1, keepdims=True) for side in sides]
+    return sum(side / xp.where(mass > 0, 2 * mass, 1.0) for side, mass in zip(sides, masses, strict=True))
 
 
 def ber(f, t, w):
@@ -61,38 +67,40 @@ def smooth_ber(f, t, w, slope=10.0):
 
 def hinge(f, t, w):
     """sum w [1 - t f]+, an upper bound of the error (Cawley 2006, section II-G)."""
-    gap = np.maximum(1 - t * f, 0)
-    return (w * gap).sum(-1), -w * t * (gap > 0)
+    xp = namespace(f)
+    gap = xp.maximum(1 - t * f, 0.0)
+    return xp.sum(w * gap, axis=-1), xp.where(gap > 0, -w * t, 0.0)
 
 
 def hinge2(f, t, w):
     """sum w [1 - t f]+^2."""
-    gap = np.maximum(1 - t * f, 0)
-    return (w * gap * gap).sum(-1), -2 * w * t * gap
+    xp = namespace(f)
+    gap = xp.maximum(1 - t * f, 0.0)
+    return xp.sum(w * gap * gap, axis=-1), -2 * w * t * gap
 
 
 def auc(f, t, w):
     """1 - AUC: share of pairs (+, -) in the wrong order, ties count half; one half where a class is missing."""
-    f, t, w = np.broadcast_arrays(f, t, w)
+    f, t, w = np.broadcast_arrays(*map(to_host, (f, t, w)))  # sorted there
     wrong, pairs = pairs_won(-f, t > 0, w)
     return np.divide(wrong, pairs, out=np.full(np.shape(pairs), 0.5), where=pairs > 0)[()], None
 
 
-def smooth_auc(f, t, w, slope=10.0):
-    """Mean over pairs of (1 - tanh(slope (f+ - f-))) / 2."""
-    value, slopes = _smooth_auc(f, t, w, slope)
-    return value[()], slopes
+def smooth_auc(f, t, w, slope=10.0, *, together=PAIRS_TOGETHER):
+    """Mean over pairs of (1 - tanh(slope (f+ - f-))) / 2; ``together`` pairs are looked at at a time."""
+    value, slopes = _smooth_auc(*map(to_host, (f, t, w)), slope, together)
+    return value[()], like(f, slopes)
 
 
-@partial(np.vectorize, signature="(n),(n),(n),()->(),(n)")
-def _smooth_auc(f, t, w, slope):
+@partial(np.vectorize, signature="(n),(n),(n),(),()->(),(n)")
+def _smooth_auc(f, t, w, slope, together):
     up, down = np.flatnonzero(t > 0), np.flatnonzero(t <= 0)
     pairs = w[up].sum() * w[down].sum()
     derivative = np.zeros_like(f)
     if pairs == 0:
         return 0.5, derivative
     value = 0.0
-    size = max(1, BLOCK // len(down))
+    size = max(1, together // len(down))
     for start in range(0, len(up), size):
         rows = up[start : start + size]
         bent = np.tanh(slope * (f[rows, None] - f[down]))
@@ -111,7 +119,7 @@ class Criterion:
     smooth: bool  # whether there is a derivative to follow
     labels: bool = True  # whether it wants targets of +-1
     has_slope: bool = False  # whether the function takes a ``slope``, the steepness of a smooth sign
-    whole: bool = False  # a loss of decisions, not of single columns
+    of_decisions: bool = False  # a loss of decisions, not of single columns
     user: bool = False  # a plain function, asked for one column at a time
     residuals: bool = False  # a function of t - f alone
     rowwise: bool = False  # a sum over rows of a loss of each, times its weight
@@ -125,12 +133,12 @@ class Criterion:
         """Loss of every column (m,) and derivatives (n, m) or None, for fits F, targets T and weights W of (n, m)."""
         if not self.user:
             values, slopes = self.function(F.T, T.T, W.T)
-            return values, None if slopes is None else slopes.T
-        answers = [self._ask(f, t, w) for f, t, w in zip(F.T, T.T, W.T, strict=True)]
+            return to_host(values), None if slopes is None else slopes.T
+        answers = [self._ask(f, t, w) for f, t, w in zip(*(to_host(A).T for A in (F, T, W)), strict=True)]
         values = np.array([value for value, _ in answers], float)
         if any(slopes is None for _, slopes in answers):
             return values, None
-        return values, np.stack([np.asarray(slopes, F.dtype) for _, slopes in answers], 1)
+        return values, like(F, np.stack([slopes for _, slopes in answers], 1))
 
     def _ask(self, f, t, w):
         """(loss, derivative or None) of one column by a user's function."""
@@ -174,7 +182,7 @@ CRITERIA = {
     "hinge2": Criterion(hinge2, True, rowwise=True),
     "auc": Criterion(auc, False),
     "smooth_auc": Criterion(smooth_auc, True, has_slope=True),
-    "multiclass_error": Criterion(error, False, whole=True, rowwise=True),
+    "multiclass_error": Criterion(error, False, of_decisions=True, rowwise=True),
 }
 SKLEARN_NAMES = {  # scikit-learn's scores, whose counterparts here are losses
     "accuracy": "error",
@@ -206,4 +214,4 @@ def resolve(criterion):
 def weights(kind, T, counted):
     """Weights (n, m), columns of sum 1, in proportion to ``counted`` (n,); "balanced" halves them by the sign of T."""
     W = np.broadcast_to((counted / counted.sum())[:, None], T.shape)
-    return balanced_halves(T.T, W.T).T if kind == "balanced" else W
+    return balanced_halves(to_host(T).T, W.T).T if kind == "balanced" else W

@@ -119,13 +119,13 @@ class Objective:
 
 
 def _summed(selection, E):
-    values, slopes = selection.losses_and_slopes(E)
+    values, slopes = selection.losses_and_slopes(selection.of_targets(E))
     if slopes is None:
         raise ValueError(
             "criterion: the function returned no derivative, which method='gradient' needs; return (loss, derivative by"
             " f) or use method='simplex'."
         )
-    return float(values.sum()), slopes
+    return float(values.sum()), selection.task.problem.rounded(slopes)
 
 
 @dataclass(frozen=True)

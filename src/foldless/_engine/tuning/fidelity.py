@@ -111,7 +111,7 @@ class Fidelity:
             everything if size == n else self._part(everything, np.sort(order[:size])) for size in (first, second, n)
         ]
         criterion = self.spec.criterion
-        smooth = criterion.smooth and not (criterion.user or criterion.whole or self.spec.score_decides)
+        smooth = criterion.smooth and not (criterion.user or criterion.of_decisions or self.spec.score_decides)
         self.local = replace(self.spec, method="gradient" if smooth else "simplex", max_iter=15 if smooth else 20)
 
     def _selection(self, spec, rows):

@@ -89,14 +89,15 @@ def losses_from_one_P(task, alphas, selections):
     """Inner losses (n_splits, n_alphas, m) from one P for each alpha: a training part is P without the other rows."""
     problem, rows = task.problem, task.problem.active
     first = selections[0]
-    Y = task.Y[rows] if first.criterion.whole or first.score_decides else task.plus_minus_targets(rows)
+    Y = task.Y[rows] if first.criterion.of_decisions or first.score_decides else task.plus_minus_targets(rows)
     removed = [np.flatnonzero(~np.isin(rows, selection.rows, assume_unique=True)) for selection in selections]
     path, losses = problem.path(rows, len(alphas), explicit=True), []
     for alpha in alphas:
         model = Solution.fit(problem.replace(alpha=alpha), rows, Y, path.with_alpha(alpha).explicit())
         if all(selection.judges_loo_residuals for selection in selections):
             E = loo_within(model, removed)
-            losses.append([selection.losses(of_part) for selection, of_part in zip(selections, E, strict=True)])
+            pairs = zip(selections, E, strict=True)
+            losses.append([selection.losses(selection.of_targets(of_part)) for selection, of_part in pairs])
             continue
         parts = [model.without(out) for out in removed]
         pairs = zip(selections, parts, strict=True)
@@ -146,4 +147,4 @@ def outer_loss(spec, task, test, fits, decision):
         return np.nan
     selection = replace(spec, scoring=None).selection(task, None, rows=test)
     fits = fits if spec.criterion.ranks else selection.T - fits
-    return float(selection.losses(decision if spec.criterion.whole else fits).sum())
+    return float(selection.losses(decision if spec.criterion.of_decisions else fits).sum())

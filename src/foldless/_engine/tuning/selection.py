@@ -23,7 +23,7 @@ import numpy as np
 
 from foldless._engine.heldout.leave_out import OneHeldOut, held_out_fits, held_out_residuals
 from foldless._engine.heldout.part import TrainingPart
-from foldless._engine.heldout.sets import Sets, split_that_repeats_rows
+from foldless._engine.heldout.sets import Sets, folds_of
 from foldless._engine.heldout.solution import Solution, loo_path
 from foldless._engine.precision.digits import few_digits
 from foldless._engine.readout.task import Task
@@ -79,7 +79,7 @@ class Selection:
 
         ``row_weights`` (n,) weigh the criterion, and with ``weighted`` the scores; ``balanced`` halves it by class.
         """
-        if criterion.whole and task.readout.cuts and splits is None:
+        if criterion.of_decisions and task.readout.cuts and splits is None:
             raise ValueError(
                 "criterion='multiclass_error' would need a cut, as of threshold='loo', for every row that is left out;"
                 " use criterion='error', or folds (cv=5)."
@@ -96,7 +96,7 @@ class Selection:
         scoring = None if scoring is None else scoring.fitting(task, tests, alone=folds is None)
         if row_weights is not None:
             counted = counted * row_weights[rows][where]
-        if criterion.whole:
+        if criterion.of_decisions:
             if balanced:  # every class that occurs has the same share
                 codes = task.codes[rows[where]]
                 mass = np.bincount(codes, counted)
@@ -126,6 +126,16 @@ class Selection:
         """Those of the stacked held-out fits."""
         return self.T[self.where]
 
+    @cached_property
+    def _rounding(self):
+        """What targets lose in the precision of the problem, stacked; None where they have no other."""
+        T, rounded = self.held_out_targets, self.task.problem.rounded(self.held_out_targets)
+        return None if T.dtype == rounded.dtype else T - rounded
+
+    def of_targets(self, E):
+        """Stacked held-out residuals E of rounded targets, which a model has, as those of the targets."""
+        return E if self._rounding is None else E + self._rounding
+
     @property
     def tested(self):
         """Which of the stacked held-out fits count; rows that are left out and not tested do not."""
@@ -144,12 +154,12 @@ class Selection:
     @property
     def judges_loo_residuals(self):
         """Whether leave-one-out residuals of the criterion's targets are all that decides."""
-        return self.folds is None and not (self.score_decides or self.criterion.whole or self.criterion.ranks)
+        return self.folds is None and not (self.score_decides or self.criterion.of_decisions or self.criterion.ranks)
 
     @property
     def Y(self):
         """What the models regress on: the targets of the criterion, or those of the task's own readout."""
-        return self.task.Y[self.rows] if self.criterion.whole or self.score_decides else self.T
+        return self.task.Y[self.rows] if self.criterion.of_decisions or self.score_decides else self.T
 
     def inner_model(self, part):
         """The model of a training part, ready for its inner splits."""
@@ -162,7 +172,7 @@ class Selection:
         if self.score_decides:
             decisions, probabilities = self.decisions(model)
             return self.scoring.losses(self._scores([decisions], [probabilities]))[0]
-        return self.losses(self.decisions(model)[0] if self.criterion.whole else self._heldout(model))
+        return self.losses(self.decisions(model)[0] if self.criterion.of_decisions else self._heldout(model))
 
     def judged(self, problem):
         """:class:`Evaluation` of one setting, by one factorisation."""
@@ -175,8 +185,8 @@ class Selection:
         """
         path = problem.path(self.rows, len(alphas), explicit=self.folds is not None)
         known: list = [None] * len(alphas)
-        if path.serves_every_alpha and self.folds is None and not self.criterion.whole:
-            known = loo_path(problem, self.rows, self.T, alphas, path)
+        if path.serves_every_alpha and self.folds is None and not self.criterion.of_decisions:
+            known = self.of_targets(loo_path(problem, self.rows, self.T, alphas, path))
 
         def outputs(selection, place):
             alpha = alphas[place]
@@ -194,7 +204,7 @@ class Selection:
     def judged_by(self, outputs, alphas):
         """Settings judged by their outputs."""
         fits, decisions, probabilities = zip(*outputs, strict=True)
-        errors, outputs = None, decisions if self.criterion.whole else fits
+        errors, outputs = None, decisions if self.criterion.of_decisions else fits
         if self.criterion.rowwise:
             of_rows = row_losses(self, outputs)
             losses = of_rows.sum(1)
@@ -211,7 +221,7 @@ class Selection:
         place = best_place(losses.sum(1), alphas)
         best = decisions[place]
         if best is None:
-            best = fits[place] if self.criterion.ranks else self.held_out_targets - fits[place]
+            best = fits[place] if self.criterion.ranks else self._fits_beside(fits[place])
         return Evaluation(losses, best, criterion, scores, seconds, errors)
 
     def _scores(self, decisions, probabilities):
@@ -222,7 +232,7 @@ class Selection:
 
     def losses(self, outputs):
         """Losses (m,) by the criterion of held-out residuals, or of fits or decisions where it takes these."""
-        if self.criterion.whole:
+        if self.criterion.of_decisions:
             return np.array([self.W[:, 0] @ self.wrong(outputs)])
         if self.criterion.ranks:
             return self.criterion(outputs, self.held_out_targets, self.W.astype(outputs.dtype, copy=False))[0]
@@ -253,11 +263,11 @@ class Selection:
         def model(Y):
             return Solution.fit(problem, self.rows, Y, precision())
 
-        if E is None and not self.criterion.whole:
+        if E is None and not self.criterion.of_decisions:
             fits = self._heldout(model(self.T))
-        elif ranks and not self.criterion.whole:
+        elif ranks and not self.criterion.of_decisions:
             fits = self._fits(E, model)
-        if self.scoring is None and not self.criterion.whole:
+        if self.scoring is None and not self.criterion.of_decisions:
             return fits, None, None
         if fits is None or not self._reads_fits:
             return fits, *self.decisions(model(self.task.Y[self.rows]))
@@ -268,7 +278,7 @@ class Selection:
         ranks = self.criterion.ranks
         if not ranks and self.scoring is None:
             return [(residuals, None, None) for residuals in E]
-        fits = self.held_out_targets - E
+        fits = self._fits_beside(E)
         if self._few_digits(fits) or not (self.scoring is None or self._reads_fits):
             return None
         decisions = [None] * len(E) if self.scoring is None else self._read(fits)
@@ -276,11 +286,17 @@ class Selection:
 
     def _heldout(self, model):
         """What the criterion is computed from: fits, or residuals, which keep more digits."""
-        return held_out_fits(model, self.sets) if self.criterion.ranks else held_out_residuals(model, self.sets)
+        if self.criterion.ranks:
+            return held_out_fits(model, self.sets)
+        return self.of_targets(held_out_residuals(model, self.sets))
+
+    def _fits_beside(self, E):
+        """Held-out fits, in the precision of the problem, that leave the residuals E of the targets."""
+        return self.task.problem.rounded(self.held_out_targets - E)
 
     def _fits(self, E, model):
         """Fits of residuals E; evaluated by a model where their differences have few digits."""
-        fits = self.held_out_targets - E
+        fits = self._fits_beside(E)
         return held_out_fits(model(self.T), self.sets) if self._few_digits(fits) else fits
 
     def _few_digits(self, fits):
@@ -309,7 +325,7 @@ class Selection:
     @property
     def _scores_all(self):
         """Whether every setting is scored: as asked for, or since that takes no further solves."""
-        return self.scoring is None or self.scoring.requested or self.criterion.whole or self._reads_fits
+        return self.scoring is None or self.scoring.requested or self.criterion.of_decisions or self._reads_fits
 
     def _read(self, fits):
         """Decisions of such fits."""
@@ -389,11 +405,11 @@ class SelectionOfParts(Selection):
     def _outputs_of_part(self, task, model, rows):
         """(residuals or fits of the criterion, decisions, probabilities) of one training part, None if not needed."""
         outputs = decisions = probabilities = None
-        if not self.criterion.whole:
+        if not self.criterion.of_decisions:
             T = task.plus_minus_targets(np.arange(task.problem.n))
             held_out = OneHeldOut(model(T), rows, T[rows])
             (outputs,) = held_out.fits if self.criterion.ranks else held_out.residuals
-        if self.criterion.whole or self.scoring is not None:
+        if self.criterion.of_decisions or self.scoring is not None:
             held_out = OneHeldOut(model(task.Y), rows, task.Y[rows])
             with_probabilities = self.scoring is not None and self.scoring.probabilities
             decisions, probabilities = task.outputs(held_out, probabilities=with_probabilities)
@@ -419,33 +435,6 @@ def selection_of_parts(spec, tasks, splits, rows):
     return SelectionOfParts(**settings, tasks=tuple(tasks))
 
 
-def folds_of(splits, rows, n):
-    """Positions in ``rows`` that each split leaves out, and the places among these, stacked, that it tests."""
-    place = np.full(n, -1)
-    place[rows] = np.arange(len(rows))
-    folds, tests, end = [], [], 0
-    repeating = split_that_repeats_rows(splits)
-    if repeating is not None:
-        raise ValueError(
-            f"cv: the training part of split {repeating} repeats rows; give rows that count more a larger sample_weight"
-            " instead."
-        )
-    for number, (train, test) in enumerate(splits):
-        inside = np.zeros(n, bool)
-        inside[train] = True
-        if inside[test].any():
-            raise ValueError(f"cv: split {number} tests rows that it trains on; such a score says nothing.")
-        out = rows[~inside[rows]]
-        if len(out) and len(out) < len(rows):
-            folds.append(place[out])
-            tests.append(end + np.flatnonzero(np.isin(out, test)))
-            end += len(out)
-    tests = [places for places in tests if len(places)]
-    if not tests:
-        raise ValueError("cv: no split leaves out a row of positive weight and keeps another.")
-    return folds, tests
-
-
 # -- losses of rows, and the best setting ------------------------------------------------------------------------------
 
 
@@ -465,7 +454,7 @@ def best_place(losses, alphas):
 
 def row_losses(selection, outputs):
     """Losses (k, N, m) of the held-out rows of k settings, times their weights: the criterion is their sum."""
-    if selection.criterion.whole:
+    if selection.criterion.of_decisions:
         return np.stack([selection.W * selection.wrong(decisions)[:, None] for decisions in outputs])
     T, W = selection.held_out_targets, selection.W
     together = max(1, BLOCK // max(T.size, 1))  # settings
