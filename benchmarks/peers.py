@@ -403,8 +403,10 @@ def main():
             markdown(rows)
     if options.plot:
         plot(options.plot, losses, seconds, chosen, "100 (1 - R2)" if options.regression else "points of test error")
+    packages = {package: version(package) for method in chosen for package in TASKS[task][method].packages}
     failures = [result for result in results.values() if result["status"] != "ok"]
-    report(options, methods=complete, partial=partial, sets=sets, lost=lost, left_out=left_out, failures=failures)
+    tables = {"methods": complete, "partial": partial, "sets": sets, "lost": lost}
+    report(options, packages=packages, **tables, left_out=left_out, failures=failures)
 
 
 if __name__ == "__main__":
