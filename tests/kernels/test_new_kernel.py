@@ -265,3 +265,20 @@ class Squares(FeatureMap):
 def test_a_kernel_without_parameters_needs_no_decorator():
     decisions = LSSVC(Squares()).fit(X, LABELS).decision_function(X)
     assert_array_equal(decisions, LSSVC("linear").fit(np.square(X), LABELS).decision_function(np.square(X)))
+
+
+@dataclass(frozen=True)
+class WithoutDerivative(RationalQuadratic):
+    """A kernel whose author forgot the derivative by one of its parameters."""
+
+    def pullback(self, R, X, K):
+        """That by the mixture alone."""
+        slopes = super().pullback(R, X, K)
+        return {"mixture": slopes["mixture"]}
+
+
+def test_a_derivative_that_is_missing_is_named():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    search = FoldlessSearchCV(LSSVR(WithoutDerivative()), method="gradient")
+    with pytest.raises(ValueError, match=r"no derivative by length.*differentiable=False"):
+        search.fit(X, X[:, 0])

@@ -46,7 +46,7 @@ def test_metrics_by_name_equal_refits(name):
     if not metric.labels:
         check_scores(LSSVR(gamma=0.1), X, OUTPUTS, scoring=name, oracle={"scoring": scoring})
     elif metric.classes is None:
-        check_scores(KFDA(gamma=0.1), X, LABELS, cv=LARGE_TESTS, scoring=name)
+        check_scores(KFDA(gamma=0.1), X, LABELS, cv=LARGE_TESTS, scoring=name, oracle={"scoring": scoring})
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Leave sets of rows out of a fit, every set alone: the one function that held-out fits of any kind come from.
+"""Leave sets of rows out of a fit, every set alone: held-out fits of any fit come from this function.
 
     E_te = P_te,te^-1 A_te,        held-out fits  Y_te - E_te
 

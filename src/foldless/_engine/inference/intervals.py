@@ -146,7 +146,7 @@ class ScoreInterval(Result):
     description : str, where the ends come from, in words: the method, and the numbers of held-out rows if the interval
         was widened to what these allow
     widened : bool, whether it was
-    path : Path, how the held-out scores were computed and why
+    path : Route, how the held-out scores were computed and why
 
     It unpacks to score, low, high. ``to_frame()`` has one row.
     """

@@ -304,7 +304,7 @@ class PermutationTestResult(Result, namedtuple("_Three", "score permutation_scor
         which label; None unless ``scoring`` names "confusion"
     permutation_confusions : ndarray of shape (n_permutations, ..., n_classes, n_classes), the same of every permutation
     results : dict {name: PermutationTestResult}, of all scores where ``scoring`` names several; None for one
-    path : Path, how it was computed and why
+    path : Route, how it was computed and why
 
     ``to_frame()`` of one test has one row for each labeling, the true one first, as permutation 0; of a family one row
     for each member.

@@ -114,8 +114,19 @@ class Objective:
             value, slopes = value_and_gradient(problem, selection.rows, selection.T, selection.folds, losses)
             loss += value
             by_alpha.append(slopes.pop("alpha"))
+            _check_slopes(kernel, slopes, by_kernel)
             by_kernel = {name: by_kernel[name] + slopes[name] for name in by_kernel}
         return loss, self.space.chain(x, by_alpha, by_kernel) if gradient else None
+
+
+def _check_slopes(kernel, slopes, names):
+    """Raise an error where ``pullback`` of a kernel gives no derivative by a parameter that is searched by gradient."""
+    missing = sorted(set(names) - set(slopes))
+    if missing:
+        raise ValueError(
+            f"kernel={kernel!r} has no derivative by {', '.join(missing)}: add it to pullback, or declare the parameter"
+            " with differentiable=False."
+        )
 
 
 def _summed(selection, E):
