@@ -97,9 +97,11 @@ def float_type(A):
     key = type(A), A.dtype
     known = _float_types.get(key)
     if known is None:
-        info = np.finfo(A.dtype) if kind_of(A) is NUMPY else kind_of(A).xp.finfo(A.dtype)
+        on_numpy = kind_of(A) is NUMPY
+        info = np.finfo(A.dtype) if on_numpy else kind_of(A).xp.finfo(A.dtype)
         name = f"float{info.bits}"
-        known = FloatType(float(info.eps), float(info.smallest_normal), float(info.max), info.bits // 8, name)
+        largest = info.max if on_numpy else float(info.max)  # a number of Python would be double precision in NumPy 1
+        known = FloatType(float(info.eps), float(info.smallest_normal), largest, info.bits // 8, name)
         _float_types[key] = known
     return known
 
