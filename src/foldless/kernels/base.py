@@ -91,9 +91,12 @@ class Kernel(Parametrised):
         """Slopes by the features at every row x_i of X, (len(X), n_features, n_functions).
 
         The functions are sum_j c_ij k(x, z_j), with coefficients (len(X), len(Z), n_functions) of their own at each
-        row. Only metric steps (``tuning.metric``) need them; kernels without slopes raise an error.
+        row. Only searches that learn a kernel (``tuning.kernel_search``) need them; kernels without slopes raise an
+        error.
         """
-        raise NotImplementedError(f"{self!r} has no slopes by features.")
+        raise NotImplementedError(
+            f"{self!r} has no slopes by features; implement slopes(coefficients, X, Z), or use RBF or Laplacian."
+        )
 
     def waves(self, rng: np.random.RandomState, shape: tuple) -> np.ndarray | None:
         """Frequencies (n_features, n_waves) whose cosines have this kernel as their mean, for a width of 1; or None."""
